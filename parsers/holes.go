@@ -1,0 +1,427 @@
+package parsers
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// hole is what may stand between braces in a template: how far it reaches and what
+// it does with the text it covers.
+type hole struct {
+	// scan returns the length of the value that s starts with, 0 when there is none.
+	// A nil scan makes a free text, which reaches to the next literal.
+	scan func(s []byte) int
+	// fill stores the text v. It never fails: what it can't read stays absent.
+	fill func(e *Event, v []byte)
+}
+
+// holes are the holes that read more, or other, than the one field of their name. Any
+// other hole has the name of a field and is read as the field's type says.
+var holes = map[string]hole{
+	"":                   {},
+	"task":               {fill: fillTask},
+	"task_location":      {fill: fillTaskLocation},
+	"slot":               {fill: fillSlot},
+	"resource":           {fill: fillResource},
+	"checkpoint_type":    {fill: fillCheckpointType},
+	"channel":            {fill: fillChannel},
+	"location":           {fill: fillLocation},
+	"storage":            {fill: fillStorage},
+	"snapshot_directory": {fill: fillSnapshotDirectory},
+	"snapshot_thread":    {fill: fillSnapshotThread},
+	"exception":          {fill: fillException},
+	"seconds":            {scan: scanInt, fill: fillSeconds},
+	"kafka_client":       {fill: fillKafkaClient},
+	"kafka_node":         {fill: fillKafkaNode},
+}
+
+// holeFor returns the hole for one field.
+func holeFor(f Field) hole {
+	switch Fields[f].Type {
+	case ID:
+		return hole{scanID, func(e *Event, v []byte) { setID(e, f, v) }}
+	case AttemptID:
+		return hole{scanAttemptID, func(e *Event, v []byte) { setAttemptID(e, f, v) }}
+	case Int:
+		return hole{scanInt, func(e *Event, v []byte) { setInt(e, f, v) }}
+	case Number:
+		return hole{scanNumber, func(e *Event, v []byte) { setNumber(e, f, v) }}
+	case Bool:
+		return hole{scanWord, func(e *Event, v []byte) { setBool(e, f, v) }}
+	case Word:
+		return hole{scanWord, func(e *Event, v []byte) { e.SetText(f, v) }}
+	}
+	return hole{nil, func(e *Event, v []byte) { e.SetText(f, v) }}
+}
+
+// Values with a shape of their own.
+
+const idLen = 32
+
+func isHex(c byte) bool   { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+func isAlpha(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+func span(s []byte, is func(byte) bool) int {
+	for i, c := range s {
+		if !is(c) {
+			return i
+		}
+	}
+	return len(s)
+}
+
+func scanID(s []byte) int {
+	if len(s) < idLen || span(s[:idLen], isHex) < idLen || len(s) > idLen && isHex(s[idLen]) {
+		return 0
+	}
+	return idLen
+}
+
+// scanAttemptID accepts 9f8e…(32), and since Flink 1.16 <32>_<32>_<subtask>_<attempt>.
+func scanAttemptID(s []byte) int {
+	n := scanID(s)
+	if n == 0 || len(s) < n+1+idLen || s[n] != '_' || scanID(s[n+1:]) == 0 {
+		return n
+	}
+	end := n + 1 + idLen
+	for range 2 {
+		digits := 0
+		if end < len(s) && s[end] == '_' {
+			digits = span(s[end+1:], isDigit)
+		}
+		if digits == 0 {
+			return n
+		}
+		end += 1 + digits
+	}
+	return end
+}
+
+// scanInt accepts a number, and what stands in place of one: a word in capitals
+// (UNKNOWN_CHECKPOINT_ID, Kafka's INITIAL) or a placeholder that was never filled.
+func scanInt(s []byte) int {
+	if bytes.HasPrefix(s, []byte("{}")) {
+		return 2
+	}
+	sign := 0
+	if len(s) > 1 && s[0] == '-' {
+		sign = 1
+	}
+	if n := span(s[sign:], isDigit); n > 0 {
+		return sign + n
+	}
+	if n := span(s, func(c byte) bool { return 'A' <= c && c <= 'Z' || c == '_' }); n > 2 {
+		return n
+	}
+	return 0
+}
+
+func scanNumber(s []byte) int {
+	n := scanInt(s)
+	if n > 0 && n+1 < len(s) && s[n] == '.' && isDigit(s[n-1]) {
+		if d := span(s[n+1:], isDigit); d > 0 {
+			n += 1 + d
+		}
+	}
+	return n
+}
+
+func scanWord(s []byte) int {
+	return span(s, func(c byte) bool { return isAlpha(c) || isDigit(c) || c == '_' })
+}
+
+func setID(e *Event, f Field, v []byte) {
+	if scanID(v) == len(v) {
+		e.SetText(f, v)
+	}
+}
+
+func setAttemptID(e *Event, f Field, v []byte) {
+	if scanAttemptID(v) == len(v) {
+		e.SetText(f, v)
+	}
+}
+
+func setInt(e *Event, f Field, v []byte) {
+	if n, ok := parseInt(v); ok {
+		e.SetInt(f, n)
+	}
+}
+
+func setNumber(e *Event, f Field, v []byte) {
+	if n, ok := parseInt(v); ok {
+		e.SetNumber(f, float64(n))
+	} else if n, err := strconv.ParseFloat(string(v), 64); err == nil && n >= 0 {
+		e.SetNumber(f, n)
+	}
+}
+
+func setBool(e *Event, f Field, v []byte) {
+	switch string(v) {
+	case "true":
+		e.SetBool(f, true)
+	case "false":
+		e.SetBool(f, false)
+	}
+}
+
+// parseInt reads a whole number without a sign that fits into an int64.
+func parseInt(v []byte) (int64, bool) {
+	if len(v) == 0 || len(v) > 19 {
+		return 0, false
+	}
+	var n uint64
+	for _, c := range v {
+		if !isDigit(c) {
+			return 0, false
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	return int64(n), n <= 1<<63-1
+}
+
+// Values that are made of several.
+
+// fillTask reads "NAME (i/n)", as the JobManager prints a task, "NAME (i/n)#attempt",
+// as the TaskManager does since Flink 1.12, and either with " (execution attempt id)"
+// behind it. The name is the user's and may hold any of this: the last one counts.
+func fillTask(e *Event, v []byte) {
+	v = bytes.TrimSpace(v)
+	if open := bytes.LastIndexByte(v, '('); open > 0 && v[len(v)-1] == ')' {
+		if id := v[open+1 : len(v)-1]; len(id) >= idLen && scanAttemptID(id) == len(id) {
+			e.SetText(TaskAttemptID, id)
+			v = bytes.TrimSpace(v[:open])
+		}
+	}
+	name, subtask, ok := cutSubtask(v)
+	if ok {
+		subtask.fill(e)
+	}
+	e.SetText(TaskName, name)
+}
+
+// subtask is the "(i/n)#attempt" behind a task's name.
+type subtask struct {
+	index, parallelism, attempt int64 // attempt is -1 where it is not printed
+}
+
+func (s subtask) fill(e *Event) {
+	e.SetInt(SubtaskIndex, s.index)
+	e.SetInt(Parallelism, s.parallelism)
+	if s.attempt >= 0 {
+		e.SetInt(TaskAttemptNum, s.attempt)
+	}
+}
+
+// cutSubtask cuts " (i/n)#attempt" off the end of a task's name. The i in a text
+// counts from 1.
+func cutSubtask(v []byte) (name []byte, s subtask, ok bool) {
+	s.attempt = -1
+	rest := v
+	if i := bytes.LastIndexByte(rest, '#'); i > 0 && rest[i-1] == ')' {
+		if n, ok := parseInt(rest[i+1:]); ok {
+			s.attempt = n
+			rest = rest[:i]
+		}
+	}
+	open := bytes.LastIndexByte(rest, '(')
+	if open < 0 || rest[len(rest)-1] != ')' {
+		return v, s, false
+	}
+	i, n, slash := bytes.Cut(rest[open+1:len(rest)-1], []byte("/"))
+	index, ok1 := parseInt(i)
+	parallelism, ok2 := parseInt(n)
+	if !slash || !ok1 || !ok2 || index < 1 || index > parallelism {
+		return v, s, false
+	}
+	s.index, s.parallelism = index-1, parallelism
+	return bytes.TrimSpace(rest[:open]), s, true
+}
+
+// fillTaskLocation reads Flink's TaskManagerLocation, "<resource id> @ <host>
+// (dataPort=<port>)", and the bare host of Flink 1.3 to 1.7. What stands there when
+// the place is not known ("Unknown location", "[unassigned resource]", "not
+// deployed", a slot object) fills nothing.
+func fillTaskLocation(e *Event, v []byte) {
+	at := bytes.LastIndex(v, []byte(" @ "))
+	if at < 0 {
+		if bytes.IndexFunc(v, func(r rune) bool {
+			return !isAlpha(byte(r)) && !isDigit(byte(r)) && r != '.' && r != '-' && r != '_' && r != ':'
+		}) < 0 {
+			e.SetText(Host, v)
+		}
+		return
+	}
+	e.SetText(TMID, bytes.TrimSpace(v[:at]))
+	host, port, ok := bytes.Cut(v[at+3:], []byte(" (dataPort="))
+	if ok {
+		setInt(e, DataPort, bytes.TrimSuffix(port, []byte(")")))
+	}
+	if bytes.IndexByte(host, ' ') < 0 {
+		e.SetText(Host, host)
+	}
+}
+
+// fillSlot reads a YARN slot "container_e24_…_013155_1": the container and a number.
+func fillSlot(e *Event, v []byte) {
+	if i := bytes.LastIndexByte(v, '_'); i > 0 && bytes.HasPrefix(v, []byte("container_")) {
+		v = v[:i]
+	}
+	e.SetText(TMID, v)
+}
+
+// fillResource reads a resource id, which may have "(host:port)" behind it.
+func fillResource(e *Event, v []byte) {
+	if i := bytes.LastIndexByte(v, '('); i > 0 && v[len(v)-1] == ')' {
+		v = v[:i]
+	}
+	e.SetText(TMID, bytes.TrimSpace(v))
+}
+
+// fillCheckpointType reads CHECKPOINT, SAVEPOINT, SAVEPOINT_SUSPEND and others, and
+// the form of Flink 1.15 and later, SavepointType{name='Suspend Savepoint', …}.
+func fillCheckpointType(e *Event, v []byte) {
+	if _, rest, ok := bytes.Cut(v, []byte("{name='")); ok {
+		v, _, _ = bytes.Cut(rest, []byte("'"))
+	}
+	e.SetText(CheckpointType, v)
+}
+
+// isSavepoint tells savepoints by their type, as any version prints it.
+func isSavepoint(checkpointType []byte) bool {
+	return bytes.Contains(bytes.ToUpper(checkpointType), []byte("SAVEPOINT"))
+}
+
+// fillChannel reads "5", and since Flink 1.11 "InputChannelInfo{gateIdx=0,
+// inputChannelIdx=5}".
+func fillChannel(e *Event, v []byte) {
+	if _, rest, ok := bytes.Cut(v, []byte("{gateIdx=")); ok {
+		gate, channel, _ := bytes.Cut(rest, []byte(", inputChannelIdx="))
+		setInt(e, Gate, gate)
+		v = bytes.TrimSuffix(channel, []byte("}"))
+	}
+	setInt(e, Channel, v)
+}
+
+// fillLocation reads a path; "<checkpoint-not-externally-addressable>" is none.
+func fillLocation(e *Event, v []byte) {
+	if !bytes.HasPrefix(v, []byte("<")) {
+		e.SetText(Location, v)
+		fillPathIDs(e, v)
+	}
+}
+
+// fillStorage reads the target of a snapshot, of which only the directory is kept:
+// FsCheckpointStorageLocation {…, checkpointDirectory=hdfs://…/<job>/chk-17, …}.
+func fillStorage(e *Event, v []byte) {
+	_, rest, ok := bytes.Cut(v, []byte("checkpointDirectory="))
+	if !ok {
+		return
+	}
+	dir, _, _ := bytes.Cut(rest, []byte(", "))
+	fillLocation(e, bytes.TrimRight(dir, "})"))
+}
+
+// fillSnapshotDirectory reads the directory of a RocksDB snapshot.
+func fillSnapshotDirectory(e *Event, v []byte) { fillLocation(e, v) }
+
+// fillPathIDs takes the ids that Flink's directories spell:
+//
+//	…/<job id>/chk-<checkpoint id>
+//	…/job_<job id>_op_<operator>_<operator id>__<i>_<n>__uuid_<uuid>/…
+func fillPathIDs(e *Event, path []byte) {
+	if i := bytes.LastIndex(path, []byte("/chk-")); i >= 0 {
+		id := path[i+len("/chk-"):]
+		setInt(e, CheckpointID, id[:span(id, isDigit)])
+		if i >= idLen && (i == idLen || path[i-idLen-1] == '/') {
+			setID(e, JobID, path[i-idLen:i])
+		}
+	}
+	i := bytes.Index(path, []byte("job_"))
+	if i < 0 || i > 0 && path[i-1] != '/' {
+		return
+	}
+	db, _, ok := bytes.Cut(path[i+len("job_"):], []byte("__uuid_"))
+	if !ok || len(db) < idLen+len("_op_") || string(db[idLen:idLen+len("_op_")]) != "_op_" {
+		return
+	}
+	setID(e, JobID, db[:idLen])
+	operator := db[idLen+len("_op_"):]
+	i = bytes.LastIndex(operator, []byte("__"))
+	if i < idLen+1 || operator[i-idLen-1] != '_' {
+		return
+	}
+	setID(e, OperatorID, operator[i-idLen:i])
+	e.SetText(OperatorName, operator[:i-idLen-1])
+	index, parallelism, _ := bytes.Cut(operator[i+2:], []byte("_"))
+	if n, ok := parseInt(index); ok && n > 0 {
+		e.SetInt(SubtaskIndex, n-1)
+		setInt(e, Parallelism, parallelism)
+	}
+}
+
+// fillSnapshotThread reads a thread as Java prints it, "Thread[NAME,5,GROUP]", since
+// Java 21 "Thread[#12,NAME,5,GROUP]". A task's thread has the task's name, with
+// "Async calls on " before it for its helper; a pool's thread names no task.
+func fillSnapshotThread(e *Event, v []byte) {
+	name, ok := bytes.CutPrefix(v, []byte("Thread["))
+	if !ok {
+		return
+	}
+	if name[0] == '#' {
+		if _, rest, ok := bytes.Cut(name, []byte(",")); ok {
+			name = rest
+		}
+	}
+	for range 2 { // the group, then the priority
+		if i := bytes.LastIndexByte(name, ','); i > 0 {
+			name = name[:i]
+		}
+	}
+	fillThreadTask(e, name)
+}
+
+// fillThreadTask takes the task from a thread's name, where it has one.
+func fillThreadTask(e *Event, thread []byte) {
+	thread = bytes.TrimPrefix(thread, []byte("Async calls on "))
+	if name, subtask, ok := cutSubtask(thread); ok {
+		e.SetText(TaskName, name)
+		subtask.fill(e)
+	}
+}
+
+// fillException reads "package.Class: words", with either part missing.
+func fillException(e *Event, v []byte) {
+	class, words := cutException(v)
+	e.SetText(ExceptionClass, class)
+	e.SetText(Reason, words)
+}
+
+func fillSeconds(e *Event, v []byte) {
+	if n, ok := parseInt(v); ok {
+		e.SetNumber(DurationMs, float64(n)*1000)
+	}
+}
+
+// fillKafkaClient reads the prefix of a Kafka client's lines, "[Consumer
+// clientId=c, groupId=g] ", which may have instanceId before it.
+func fillKafkaClient(e *Event, v []byte) {
+	v = bytes.TrimSuffix(bytes.TrimSpace(v), []byte("]"))
+	_, client, ok := bytes.Cut(v, []byte("clientId="))
+	if !ok {
+		return
+	}
+	client, group, _ := bytes.Cut(client, []byte(", groupId="))
+	e.SetText(ClientID, client)
+	if string(group) != "null" {
+		e.SetText(GroupID, group)
+	}
+}
+
+// fillKafkaNode reads "host:9092 (id: 2 rack: null)".
+func fillKafkaNode(e *Event, v []byte) {
+	if _, id, ok := bytes.Cut(v, []byte("(id: ")); ok {
+		setInt(e, KafkaNodeID, id[:span(id, isDigit)])
+	}
+}

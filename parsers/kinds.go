@@ -1,0 +1,65 @@
+package parsers
+
+import "slices"
+
+// Kind is one kind of event: an entry of [Kinds].
+type Kind struct {
+	// Name is the kind's name in snake_case, the value of the field event.
+	Name string
+	// Doc says in one sentence what happened.
+	Doc string
+	// Core kinds are those that the alert rules stand on.
+	Core bool
+	// Quiet kinds are parsed but not shipped unless asked for: they are frequent
+	// and say little.
+	Quiet bool
+	// Forms are the wordings that mean this kind, newest first.
+	Forms []Form
+
+	name []byte // Name
+}
+
+// Form is one wording of a kind.
+type Form struct {
+	// ID groups the wordings of one log statement through the versions.
+	ID string
+	// Versions names the first and the last version that write the form: Flink's,
+	// where no other product is named. "1.5.0" names a patch release.
+	Versions string
+	// By lists the classes that write it. Empty: the text of an exception, which
+	// stands in a trace below any header.
+	By []*Class
+	// Text is the message as Flink's source has it, with a {hole} for each
+	// argument. A hole names the field it fills, or one of [holes]; {} is an
+	// argument that is not kept; {field:words} keeps the words themselves. A final
+	// dot may be missing in a line.
+	Text string
+	// Set gives a field a value that the wording implies: "field=value".
+	Set string
+}
+
+// Kinds lists every event that a line can become. A new kind is one entry in one of
+// the tables that it joins, and one golden pair in testdata.
+var Kinds = slices.Concat(jobManagerKinds, taskManagerKinds, rocksDBKinds, kafkaKinds)
+
+// The components: who said a line.
+const (
+	jobManager  = "jobmanager"
+	taskManager = "taskmanager"
+	rocksDB     = "rocksdb"
+	kafka       = "kafka"
+)
+
+// Class is a class that logs under its own name.
+type Class struct {
+	// Component is who the class belongs to.
+	Component string
+	// Names are the full names that the class has had.
+	Names []string
+}
+
+func class(component string, names ...string) *Class {
+	return &Class{Component: component, Names: names}
+}
+
+func by(classes ...*Class) []*Class { return classes }

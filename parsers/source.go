@@ -1,0 +1,160 @@
+package parsers
+
+import (
+	"bytes"
+	"time"
+)
+
+// Parser reads lines. It is safe for concurrent use; what belongs to one file is kept
+// in its [Source].
+type Parser struct {
+	table *table
+	loc   *time.Location
+}
+
+// New returns a Parser for lines whose times are those of loc. The error names a
+// mistake in the tables of this package, which its tests rule out.
+func New(loc *time.Location) (*Parser, error) {
+	t, err := compiled()
+	if err != nil {
+		return nil, err
+	}
+	return &Parser{table: t, loc: loc}, nil
+}
+
+// Source joins the lines of one file into events: a header, and below it its trace.
+// It holds back the event of the last header until the next one, or [Source.Flush].
+// A Source belongs to one goroutine.
+type Source struct {
+	parser *Parser
+	emit   func(*Event)
+
+	open      bool // a header was read; lines without one are its trace
+	origin    Origin
+	header    header
+	event     Event // of the header; its Kind is nil where the header is no event
+	trace     trace
+	threshold exception // in the trace; its class is nil where there is none
+	scratch   Event
+}
+
+// NewSource returns a Source that hands its events to emit. An event and its texts are
+// valid only within the call of emit.
+func (p *Parser) NewSource(emit func(*Event)) *Source {
+	return &Source{parser: p, emit: emit}
+}
+
+// Record reads one record: a line without its newline, or several lines that
+// something before us has joined. The memory must stay unchanged until the next
+// header has been read, or until [Source.Flush].
+func (s *Source) Record(origin Origin, text []byte) {
+	for {
+		line, rest, more := bytes.Cut(text, []byte("\n"))
+		s.line(origin, line)
+		if !more {
+			return
+		}
+		text = rest
+	}
+}
+
+func (s *Source) line(origin Origin, line []byte) {
+	h, ok := parseHeader(line)
+	if !ok {
+		if s.open {
+			s.below(line)
+		}
+		return
+	}
+	s.Flush()
+	s.open = true
+	s.header, s.origin = h, origin
+	s.event.Reset()
+	s.trace, s.threshold = trace{}, exception{}
+	if forms := s.parser.table.formsOf(&h); forms != nil && forms.forms.match(h.message, &s.event) {
+		s.event.SetText(Component, []byte(forms.component))
+		s.learn(s.event.Text(Reason))
+	}
+}
+
+// below reads a line of the trace below the open header.
+func (s *Source) below(line []byte) {
+	ex, ok := s.trace.add(line)
+	if !ok {
+		return
+	}
+	if s.event.Kind != nil {
+		s.learn(ex.words)
+	}
+	if s.threshold.class == nil && s.parser.table.inTrace.match(ex.words, &s.scratch) {
+		s.threshold = ex
+	}
+}
+
+// learn takes what the words of a reason or an exception tell besides.
+func (s *Source) learn(words []byte) {
+	s.scratch.Reset()
+	if !s.parser.table.causes.match(words, &s.scratch) {
+		return
+	}
+	id, ok := s.event.Int(CheckpointID)
+	if other, has := s.scratch.Int(CheckpointID); ok && has && id != other {
+		return
+	}
+	s.scratch.Drop(Reason)
+	s.event.addFrom(&s.scratch)
+}
+
+// Flush emits what is held back. Lines of a trace that come later have lost their
+// header.
+func (s *Source) Flush() {
+	if !s.open {
+		return
+	}
+	s.open = false
+	e := &s.event
+	isEvent := e.Kind != nil
+	if isEvent {
+		if !e.Has(ExceptionClass) {
+			e.SetText(ExceptionClass, s.trace.class)
+		}
+		if !e.Has(Reason) {
+			e.SetText(Reason, s.trace.words)
+		}
+		e.SetText(RootCauseClass, s.trace.root)
+		e.SetText(Reason, cutReason(e.Text(Reason)))
+		s.deliver(e)
+	}
+	if s.threshold.class != nil {
+		for _, f := range [...]Field{Reason, ExceptionClass, RootCauseClass, FromState, ToState} {
+			e.Drop(f)
+		}
+		s.parser.table.inTrace.match(s.threshold.words, e)
+		e.SetText(Component, s.parser.table.classes[coordinator.Names[0]].component)
+		e.SetText(ExceptionClass, s.threshold.class)
+		e.SetText(Reason, s.threshold.words)
+		if isEvent {
+			e.SetInt(Part, 1)
+		}
+		s.deliver(e)
+	}
+}
+
+// deliver adds what every event has and hands it on.
+func (s *Source) deliver(e *Event) {
+	e.Origin = s.origin
+	h := &s.header
+	e.SetTime(Time, h.stamp.in(s.parser.loc))
+	e.SetText(EventName, e.Kind.name)
+	e.SetText(Level, h.level)
+	e.SetText(Logger, h.logger)
+	e.SetText(Thread, h.thread)
+	e.SetText(Message, h.message)
+	if !e.Has(TaskName) && string(e.Text(Component)) == taskManager {
+		fillThreadTask(e, h.thread)
+	}
+	if t := e.Text(CheckpointType); t != nil && !e.Has(Savepoint) {
+		e.SetBool(Savepoint, isSavepoint(t))
+	}
+	s.emit(e)
+}

@@ -1,0 +1,140 @@
+package parsers
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// table is the compiled form of [Kinds].
+type table struct {
+	classes map[string]*classForms // by full name
+	rocksDB *classForms
+	inTrace formSet // forms without a class
+	causes  formSet
+}
+
+// classForms are the forms that one class can write.
+type classForms struct {
+	component []byte
+	forms     formSet
+}
+
+// formSet finds the form that a message fits.
+type formSet struct {
+	prefixed [256][]*compiledForm // by the first byte, which every match starts with
+	free     []*compiledForm      // forms that start with a free text
+}
+
+type compiledForm struct {
+	kind     *Kind // nil for a cause
+	template *template
+	prefix   []byte
+	anchor   []byte
+	set      func(*Event) // nil for none
+}
+
+// compiled returns the table, made at the first call.
+var compiled = sync.OnceValues(func() (*table, error) { return compileTable(Kinds, causes) })
+
+func compileTable(kinds []Kind, causes []Form) (*table, error) {
+	t := &table{classes: map[string]*classForms{}}
+	t.rocksDB = &classForms{component: []byte(rocksDB)}
+	for i := range kinds {
+		kind := &kinds[i]
+		kind.name = []byte(kind.Name)
+		for _, form := range kind.Forms {
+			f, err := compileForm(kind, form)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %q: %w", kind.Name, form.Text, err)
+			}
+			if len(form.By) == 0 {
+				t.inTrace.add(f)
+			}
+			for _, class := range form.By {
+				if class == rocksDBLog {
+					t.rocksDB.forms.add(f)
+				}
+				for _, name := range class.Names {
+					if t.classes[name] == nil {
+						t.classes[name] = &classForms{component: []byte(class.Component)}
+					}
+					t.classes[name].forms.add(f)
+				}
+			}
+		}
+	}
+	for _, form := range causes {
+		f, err := compileForm(nil, form)
+		if err != nil {
+			return nil, fmt.Errorf("cause %q: %w", form.Text, err)
+		}
+		t.causes.add(f)
+	}
+	return t, nil
+}
+
+func compileForm(kind *Kind, form Form) (*compiledForm, error) {
+	tmpl, err := compile(form.Text)
+	if err != nil {
+		return nil, err
+	}
+	f := &compiledForm{kind: kind, template: tmpl, prefix: tmpl.prefix(), anchor: tmpl.anchor()}
+	if form.Set != "" {
+		name, value, _ := strings.Cut(form.Set, "=")
+		text := []byte(value)
+		h, err := lookUpHole(name)
+		if err != nil {
+			return nil, err
+		}
+		f.set = func(e *Event) { h.fill(e, text) }
+	}
+	return f, nil
+}
+
+func (s *formSet) add(f *compiledForm) {
+	if len(f.prefix) == 0 {
+		s.free = append(s.free, f)
+		return
+	}
+	s.prefixed[f.prefix[0]] = append(s.prefixed[f.prefix[0]], f)
+}
+
+// match fills the event from the form that the message fits, and reports whether
+// there is one.
+func (s *formSet) match(msg []byte, e *Event) bool {
+	if len(msg) == 0 {
+		return false
+	}
+	for _, f := range s.prefixed[msg[0]] {
+		if bytes.HasPrefix(msg, f.prefix) && f.match(msg, e) {
+			return true
+		}
+	}
+	for _, f := range s.free {
+		if bytes.Contains(msg, f.anchor) && f.match(msg, e) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *compiledForm) match(msg []byte, e *Event) bool {
+	if !f.template.match(msg, e) {
+		return false
+	}
+	e.Kind = f.kind
+	if f.set != nil {
+		f.set(e)
+	}
+	return true
+}
+
+// formsOf returns the forms that can stand behind a header, nil for none.
+func (t *table) formsOf(h *header) *classForms {
+	if h.rocksDB {
+		return t.rocksDB
+	}
+	return t.classes[string(h.logger)]
+}

@@ -1,0 +1,198 @@
+package parsers
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// maxHoles bounds the holes of one template.
+const maxHoles = 16
+
+// template is a compiled form: segments of literals and of values with a shape of
+// their own, between free texts. The first place at which a segment fits ends the
+// free text before it, so a match costs one search for each free text.
+type template struct {
+	segments []segment
+	fills    []func(*Event, []byte) // by hole; nil for a hole that is not kept
+	// dot says that Flink ends the sentence with a dot, which a line may lack.
+	dot bool
+}
+
+// segment is a run of elements without a free text between them.
+type segment struct {
+	free     int // hole of the free text before the segment; -1 for none
+	elements []element
+}
+
+// element is a literal or a value with a shape.
+type element struct {
+	literal []byte             // matched as it is, unless scan is set
+	scan    func(s []byte) int // length of the value
+	hole    int                // -1 for a literal that is not kept
+}
+
+type textRange struct{ start, end int }
+
+// compile reads a template's text: see [Form.Text].
+func compile(text string) (*template, error) {
+	t := &template{}
+	text, t.dot = strings.CutSuffix(text, ".")
+	current := segment{free: -1}
+	for text != "" {
+		literal, rest, hasHole := strings.Cut(text, "{")
+		if literal != "" {
+			current.elements = append(current.elements, element{literal: []byte(literal), hole: -1})
+		}
+		if !hasHole {
+			break
+		}
+		name, rest, closed := strings.Cut(rest, "}")
+		if !closed {
+			return nil, fmt.Errorf("the brace before %q is not closed", rest)
+		}
+		text = rest
+		name, words, keepWords := strings.Cut(name, ":")
+		h, err := lookUpHole(name)
+		if err != nil {
+			return nil, err
+		}
+		index := len(t.fills)
+		if index == maxHoles {
+			return nil, fmt.Errorf("more than %d holes", maxHoles)
+		}
+		t.fills = append(t.fills, h.fill)
+		switch {
+		case keepWords:
+			current.elements = append(current.elements, element{literal: []byte(words), hole: index})
+		case h.scan != nil:
+			current.elements = append(current.elements, element{scan: h.scan, hole: index})
+		case current.free >= 0 && len(current.elements) == 0:
+			return nil, fmt.Errorf("two free texts with nothing between them at {%s}", name)
+		default:
+			if current.free >= 0 || len(current.elements) > 0 {
+				t.segments = append(t.segments, current)
+			}
+			current = segment{free: index}
+		}
+		if current.free >= 0 && len(current.elements) == 1 && current.elements[0].scan != nil {
+			return nil, fmt.Errorf("no literal between a free text and {%s}", name)
+		}
+	}
+	t.segments = append(t.segments, current)
+	return t, nil
+}
+
+// lookUpHole finds a hole by its name; "a,b" fills two fields with one value.
+func lookUpHole(name string) (hole, error) {
+	if h, ok := holes[name]; ok {
+		return h, nil
+	}
+	first, second, two := strings.Cut(name, ",")
+	f, ok := FieldByName(first)
+	if !ok {
+		return hole{}, fmt.Errorf("{%s} is no hole and no field", first)
+	}
+	h := holeFor(f)
+	if two {
+		other, err := lookUpHole(second)
+		if err != nil {
+			return hole{}, err
+		}
+		fill := h.fill
+		h.fill = func(e *Event, v []byte) { fill(e, v); other.fill(e, v) }
+	}
+	return h, nil
+}
+
+// prefix returns the literal that every match starts with, if there is one.
+func (t *template) prefix() []byte {
+	if first := t.segments[0]; first.free < 0 && len(first.elements) > 0 && first.elements[0].scan == nil {
+		return first.elements[0].literal
+	}
+	return nil
+}
+
+// anchor returns the longest literal, which every match holds.
+func (t *template) anchor() []byte {
+	var longest []byte
+	for _, s := range t.segments {
+		for _, el := range s.elements {
+			if el.scan == nil && len(el.literal) > len(longest) {
+				longest = el.literal
+			}
+		}
+	}
+	return longest
+}
+
+// match reports whether the message fits, and fills the event if it does.
+func (t *template) match(msg []byte, e *Event) bool {
+	var ranges [maxHoles]textRange
+	pos := 0
+	for i := range t.segments {
+		s := &t.segments[i]
+		last := i == len(t.segments)-1
+		switch {
+		case s.free < 0:
+			end := s.at(msg, pos, &ranges)
+			if end < 0 || last && !t.atEnd(msg, end) {
+				return false
+			}
+			pos = end
+		case len(s.elements) == 0:
+			end := len(msg)
+			if t.dot && end > pos && msg[end-1] == '.' {
+				end--
+			}
+			ranges[s.free] = textRange{pos, end}
+		default:
+			start, end := pos, -1
+			for from := pos; ; from++ {
+				next := bytes.Index(msg[from:], s.elements[0].literal)
+				if next < 0 {
+					return false
+				}
+				from += next
+				if end = s.at(msg, from, &ranges); end >= 0 && (!last || t.atEnd(msg, end)) {
+					ranges[s.free] = textRange{start, from}
+					break
+				}
+			}
+			pos = end
+		}
+	}
+	for i, fill := range t.fills {
+		if fill != nil {
+			fill(e, msg[ranges[i].start:ranges[i].end])
+		}
+	}
+	return true
+}
+
+// at matches the segment's elements at pos and returns where they end, -1 for none.
+func (s *segment) at(msg []byte, pos int, ranges *[maxHoles]textRange) int {
+	for i := range s.elements {
+		el := &s.elements[i]
+		n := len(el.literal)
+		if el.scan != nil {
+			if n = el.scan(msg[pos:]); n == 0 {
+				return -1
+			}
+		} else if !bytes.HasPrefix(msg[pos:], el.literal) {
+			return -1
+		}
+		if el.hole >= 0 {
+			ranges[el.hole] = textRange{pos, pos + n}
+		}
+		pos += n
+	}
+	return pos
+}
+
+// atEnd reports whether nothing but a final dot is left of the message. (Flink
+// writes two where an argument ends in one.)
+func (t *template) atEnd(msg []byte, pos int) bool {
+	rest := msg[pos:]
+	return len(rest) == 0 || t.dot && (string(rest) == "." || string(rest) == "..")
+}
