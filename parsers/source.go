@@ -144,7 +144,12 @@ func (s *Source) Flush() {
 func (s *Source) deliver(e *Event) {
 	e.Origin = s.origin
 	h := &s.header
-	e.SetTime(Time, h.stamp.in(s.parser.loc))
+	switch {
+	case h.stamp.year != 0:
+		e.SetTime(Time, h.stamp.in(s.parser.loc))
+	case !s.origin.Time.IsZero():
+		e.SetTime(Time, s.origin.Time)
+	}
 	e.SetText(EventName, e.Kind.name)
 	e.SetText(Level, h.level)
 	e.SetText(Logger, h.logger)

@@ -1,0 +1,228 @@
+package enrich
+
+import (
+	"container/list"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Fingerprint names a chunk: its tag and content, and who rendered it.
+type Fingerprint [16]byte
+
+// NewFingerprint returns the fingerprint of a chunk. renderer tells apart outputs that
+// render the same chunk in different ways.
+func NewFingerprint(renderer uint64, tag string, chunk []byte) (f Fingerprint) {
+	h := xxhash.New()
+	_ = binary.Write(h, binary.BigEndian, renderer)
+	_, _ = h.WriteString(tag)
+	_, _ = h.Write([]byte{0})
+	h.Sum(f[:0])
+	_, _ = h.Write(chunk)
+	h.Sum(f[:8])
+	return f
+}
+
+// Journal keeps the push request of each chunk that is not yet delivered, bounded by
+// size. With a directory it survives a restart: each entry is a file, written whole
+// and then renamed. Files are not fsynced: the chunk itself is in Fluent Bit's
+// storage, and a process that is killed loses nothing it wrote. A Journal is safe for
+// concurrent use.
+type Journal struct {
+	dir      string // empty: memory only
+	maxBytes int64
+
+	mu      sync.Mutex
+	entries map[Fingerprint]*list.Element // of *journalEntry
+	order   list.List                     // oldest first
+	bytes   int64
+	evicted int
+}
+
+type journalEntry struct {
+	fingerprint Fingerprint
+	size        int64
+	request     []byte // nil when it is in its file
+}
+
+const journalSuffix = ".chunk"
+
+// journalMagic starts each file; its last byte is the [StateFormat]. Behind it stand
+// the xxhash64 of the request, big-endian, and the request.
+var journalMagic = append([]byte("flink-loki journal "), StateFormat)
+
+// OpenJournal returns the journal that is stored in a directory, which is made when
+// it is not there; "" keeps it in memory. maxBytes bounds the sum of the requests;
+// the oldest go first. Files that are no journal entries are left alone. After an
+// error, which names the directory, nothing can be stored there.
+func OpenJournal(dir string, maxBytes int64) (*Journal, error) {
+	j := &Journal{dir: dir, maxBytes: maxBytes, entries: map[Fingerprint]*list.Element{}}
+	if dir == "" {
+		return j, nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	probe, err := os.CreateTemp(dir, "probe-*")
+	if err != nil {
+		return nil, err
+	}
+	_ = probe.Close()
+	_ = os.Remove(probe.Name())
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		name, isEntry := strings.CutSuffix(file.Name(), journalSuffix)
+		var f Fingerprint
+		if n, err := hex.Decode(f[:], []byte(name)); !isEntry || err != nil || n != len(f) {
+			continue
+		}
+		if info, err := file.Info(); err == nil {
+			j.add(&journalEntry{fingerprint: f, size: info.Size()})
+		}
+	}
+	return j, nil
+}
+
+func (j *Journal) path(f Fingerprint) string {
+	return filepath.Join(j.dir, hex.EncodeToString(f[:])+journalSuffix)
+}
+
+// Empty reports whether the journal has no entry, so that no chunk can be a retry.
+func (j *Journal) Empty() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.entries) == 0
+}
+
+// Get returns the request that was rendered for a chunk, nil where there is none. An
+// error means that there was one and it can't be read; it is forgotten, and its file
+// set aside.
+func (j *Journal) Get(f Fingerprint) ([]byte, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	el, ok := j.entries[f]
+	if !ok {
+		return nil, nil
+	}
+	e := el.Value.(*journalEntry)
+	if e.request != nil {
+		return e.request, nil
+	}
+	request, err := readEntry(j.path(f))
+	if err != nil {
+		j.forget(el)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		return nil, errors.Join(err, os.Rename(j.path(f), j.path(f)+".bad"))
+	}
+	return request, nil
+}
+
+// Put stores the request of a chunk. After an error, which is that of the disk, the
+// entry is kept in memory: it does not survive a restart.
+func (j *Journal) Put(f Fingerprint, request []byte) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, ok := j.entries[f]; ok {
+		return nil
+	}
+	e := &journalEntry{fingerprint: f, size: int64(len(request)), request: request}
+	var err error
+	if j.dir != "" {
+		if err = j.writeEntry(j.path(f), request); err == nil {
+			e.request = nil
+		}
+	}
+	j.add(e)
+	return err
+}
+
+// Release forgets a chunk that is delivered.
+func (j *Journal) Release(f Fingerprint) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if el, ok := j.entries[f]; ok {
+		j.forget(el)
+		j.remove(f)
+	}
+}
+
+// Evicted returns how many entries were dropped because the journal was full. A retry
+// of such a chunk is rendered anew and may differ from what was sent before.
+func (j *Journal) Evicted() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.evicted
+}
+
+func (j *Journal) add(e *journalEntry) {
+	j.entries[e.fingerprint] = j.order.PushBack(e)
+	j.bytes += e.size
+	for j.bytes > j.maxBytes && j.order.Len() > 1 {
+		oldest := j.order.Front()
+		j.forget(oldest)
+		j.remove(oldest.Value.(*journalEntry).fingerprint)
+		j.evicted++
+	}
+}
+
+func (j *Journal) forget(el *list.Element) {
+	e := el.Value.(*journalEntry)
+	j.order.Remove(el)
+	delete(j.entries, e.fingerprint)
+	j.bytes -= e.size
+}
+
+func (j *Journal) remove(f Fingerprint) {
+	if j.dir != "" {
+		_ = os.Remove(j.path(f)) // a file that stays is found again after a restart and does no harm
+	}
+}
+
+func (j *Journal) writeEntry(path string, request []byte) error {
+	file, err := os.CreateTemp(j.dir, "new-*")
+	if err != nil {
+		return err
+	}
+	head := binary.BigEndian.AppendUint64(journalMagic[:len(journalMagic):len(journalMagic)], xxhash.Sum64(request))
+	_, err = file.Write(append(head, request...))
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+	}
+	return err
+}
+
+func readEntry(path string) ([]byte, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	head := len(journalMagic)
+	if len(b) < head+8 || string(b[:head-1]) != string(journalMagic[:head-1]) {
+		return nil, fmt.Errorf("%s is no journal entry", path)
+	}
+	if b[head-1] != StateFormat {
+		return nil, fmt.Errorf("%s has format %d, this program reads %d", path, b[head-1], StateFormat)
+	}
+	request := b[head+8:]
+	if binary.BigEndian.Uint64(b[head:]) != xxhash.Sum64(request) {
+		return nil, fmt.Errorf("%s is torn", path)
+	}
+	return request, nil
+}

@@ -1,0 +1,152 @@
+package loki
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"flink-loki/parsers"
+)
+
+// Placement says where an event's fields go: into stream labels, structured metadata
+// or the line. The line always has them all.
+type Placement struct {
+	// Labels are the static labels of every stream.
+	Labels model.LabelSet
+	// LabelKeys are the fields that become stream labels.
+	LabelKeys []parsers.Field
+	// Metadata says whether [MetadataFields] become structured metadata (Loki 3.x).
+	Metadata bool
+}
+
+// MetadataFields are the fields that structured metadata has, where it is on: those
+// that queries select by and that would make too many streams.
+var MetadataFields = []parsers.Field{
+	parsers.JobID, parsers.JobName, parsers.CheckpointID, parsers.TaskName, parsers.SubtaskIndex,
+	parsers.TaskAttemptID, parsers.OperatorName, parsers.TMID, parsers.Host, parsers.Node,
+	parsers.FailureReason, parsers.Counted, parsers.Savepoint,
+}
+
+// Batch gathers events into streams. The zero Batch with a Placement is empty. It
+// copies what it is given.
+type Batch struct {
+	Placement Placement
+
+	streams map[string]*stream // by label string
+	events  int
+}
+
+type stream struct {
+	labels  string
+	entries []entry
+}
+
+type entry struct {
+	time     time.Time
+	line     []byte
+	metadata []pair
+}
+
+type pair struct{ name, value string }
+
+// Add adds an event under the entry time t.
+func (b *Batch) Add(e *parsers.Event, t time.Time) {
+	labels := b.labels(e)
+	if b.streams == nil {
+		b.streams = map[string]*stream{}
+	}
+	s := b.streams[labels]
+	if s == nil {
+		s = &stream{labels: labels}
+		b.streams[labels] = s
+	}
+	s.entries = append(s.entries, entry{t, e.AppendLogfmt(nil), b.metadata(e)})
+	b.events++
+}
+
+// Len returns the number of events.
+func (b *Batch) Len() int { return b.events }
+
+func (b *Batch) labels(e *parsers.Event) string {
+	labels := maps.Clone(b.Placement.Labels)
+	if labels == nil {
+		labels = model.LabelSet{}
+	}
+	for _, f := range b.Placement.LabelKeys {
+		if e.Has(f) {
+			labels[model.LabelName(parsers.Fields[f].Name)] = model.LabelValue(text(e, f))
+		}
+	}
+	return labels.String()
+}
+
+func (b *Batch) metadata(e *parsers.Event) []pair {
+	if !b.Placement.Metadata {
+		return nil
+	}
+	var pairs []pair
+	for _, f := range MetadataFields {
+		if e.Has(f) {
+			pairs = append(pairs, pair{parsers.Fields[f].Name, text(e, f)})
+		}
+	}
+	return pairs
+}
+
+func text(e *parsers.Event, f parsers.Field) string {
+	return strings.ToValidUTF8(string(e.AppendValue(nil, f)), "\ufffd")
+}
+
+// Encode returns the batch as a logproto.PushRequest: streams in the order of their
+// labels, the entries of a stream in the order of their times, and those of one time
+// in the order in which they were added.
+func (b *Batch) Encode() []byte {
+	var request []byte
+	for _, labels := range slices.Sorted(maps.Keys(b.streams)) {
+		s := b.streams[labels]
+		slices.SortStableFunc(s.entries, func(a, b entry) int { return cmp.Compare(a.time.UnixNano(), b.time.UnixNano()) })
+		request = appendMessage(request, 1, s.encode())
+	}
+	return request
+}
+
+// encode returns a logproto.StreamAdapter.
+func (s *stream) encode() []byte {
+	b := appendText(nil, 1, s.labels)
+	for _, e := range s.entries {
+		b = appendMessage(b, 2, e.encode())
+	}
+	return b
+}
+
+// encode returns a logproto.EntryAdapter.
+func (e *entry) encode() []byte {
+	var t []byte // google.protobuf.Timestamp
+	t = protowire.AppendTag(t, 1, protowire.VarintType)
+	t = protowire.AppendVarint(t, uint64(e.time.Unix()))
+	if n := e.time.Nanosecond(); n != 0 {
+		t = protowire.AppendTag(t, 2, protowire.VarintType)
+		t = protowire.AppendVarint(t, uint64(n))
+	}
+	b := appendMessage(nil, 1, t)
+	b = appendMessage(b, 2, e.line)
+	for _, p := range e.metadata { // logproto.LabelPairAdapter
+		b = appendMessage(b, 3, appendText(appendText(nil, 1, p.name), 2, p.value))
+	}
+	return b
+}
+
+func appendMessage(b []byte, field protowire.Number, message []byte) []byte {
+	b = protowire.AppendTag(b, field, protowire.BytesType)
+	return protowire.AppendBytes(b, message)
+}
+
+func appendText(b []byte, field protowire.Number, text string) []byte {
+	b = protowire.AppendTag(b, field, protowire.BytesType)
+	return protowire.AppendString(b, text)
+}

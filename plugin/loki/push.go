@@ -1,0 +1,95 @@
+package loki
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/klauspost/compress/snappy"
+	"github.com/prometheus/common/config"
+)
+
+// PushPath is where Loki takes pushes (Loki's HTTP API, POST /loki/api/v1/push).
+const PushPath = "/loki/api/v1/push"
+
+// maxErrorBody bounds how much of an answer is read for the log.
+const maxErrorBody = 1 << 10
+
+// Client pushes to one Loki. It is safe for concurrent use.
+type Client struct {
+	http   *http.Client
+	url    string
+	tenant string
+}
+
+// CheckURL reports whether a URL can be an address of Loki.
+func CheckURL(u *url.URL) error {
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return errors.New("no address of a Loki: give one like http://loki:3100")
+	}
+	return nil
+}
+
+// NewClient returns a Client that pushes to a URL that [CheckURL] accepts, for a
+// tenant; without a tenant it sends no X-Scope-OrgID. A URL without a path gets
+// [PushPath].
+func NewClient(target *url.URL, tenant, userAgent string) (*Client, error) {
+	u := *target
+	if strings.Trim(u.Path, "/") == "" {
+		u.Path = PushPath
+	}
+	cfg := config.DefaultHTTPClientConfig
+	cfg.FollowRedirects = false // a redirected POST loses its body
+	client, err := config.NewClientFromConfig(cfg, "loki", config.WithUserAgent(userAgent))
+	if err != nil {
+		return nil, err
+	}
+	return &Client{http: client, url: u.String(), tenant: tenant}, nil
+}
+
+// Close lets go of idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// StatusError is an answer of Loki other than 2xx.
+type StatusError struct {
+	// Status is the HTTP status code.
+	Status int
+	// Body is the start of what Loki said.
+	Body string
+}
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("loki answered %d %s: %s", e.Status, http.StatusText(e.Status), e.Body)
+}
+
+// Push sends a logproto.PushRequest. It returns nil only after Loki answered 2xx, a
+// *[StatusError] for any other answer, and the error of the network or of ctx where
+// there was none. It makes one attempt and takes no longer than ctx allows.
+func (c *Client) Push(ctx context.Context, request []byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(snappy.Encode(nil, request)))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/x-protobuf")
+	if c.tenant != "" {
+		req.Header.Set("X-Scope-OrgID", c.tenant)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	if resp.StatusCode/100 == 2 {
+		return nil
+	}
+	if err != nil {
+		body = append(body, " …"...)
+	}
+	return &StatusError{resp.StatusCode, strings.TrimSpace(string(body))}
+}

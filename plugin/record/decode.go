@@ -1,0 +1,298 @@
+// Package record reads the records of a Fluent Bit chunk in place.
+//
+// A chunk is a run of MessagePack arrays, one for each record (Fluent Bit
+// include/fluent-bit/flb_log_event.h, src/flb_log_event_decoder.c):
+//
+//	[time, {body}]                 v1, Fluent Bit up to 2.0
+//	[[time, {metadata}], {body}]   v2, from 2.1 on
+//
+// Nothing that this package returns outlives the chunk: texts alias it.
+package record
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/tinylib/msgp/msgp"
+)
+
+// Keys names the parts of a record's body that are read. An empty name reads nothing.
+type Keys struct {
+	// Log is the key of the line. Where a record has no such key, "message" is read,
+	// and where it has neither, the only text of the body.
+	Log string
+	// Filename is the key under which tail's Path_Key puts the path.
+	Filename string
+	// Offset is the key under which tail's Offset_Key puts the line's byte offset.
+	Offset string
+}
+
+// Record is one log record. Its texts alias the chunk.
+type Record struct {
+	// Time is the record's time, the zero Time where it has none.
+	Time time.Time
+	// Line is the log line, nil where the body holds none.
+	Line []byte
+	// Filename is the file that the line was read from, nil when not known.
+	Filename []byte
+	// Offset is the byte offset of the line in that file, -1 when not known.
+	Offset int64
+}
+
+// Stats counts what a chunk held.
+type Stats struct {
+	// Records that were read.
+	Records int
+	// NoLine counts records among them without a text to parse.
+	NoLine int
+	// Malformed counts pieces that are no record. What stands after one is read.
+	Malformed int
+	// SkippedBytes is the size of the malformed pieces.
+	SkippedBytes int
+}
+
+// Decode calls yield for each record of a chunk, in order. A malformed piece is
+// counted and skipped; it never costs the records before or after it.
+func Decode(chunk []byte, keys Keys, yield func(*Record)) Stats {
+	var stats Stats
+	d := decoder{keys: keys}
+	inMalformed := false
+	for len(chunk) > 0 {
+		rec, rest, err := d.next(chunk)
+		if err == nil && !startsRecord(rest) {
+			// A text that was cut short takes the records behind it for its own bytes:
+			// look for one inside.
+			if n := d.resync(chunk[:len(chunk)-len(rest)], chunk); n > 0 {
+				err = errNoRecord
+			} else {
+				rec, rest, err = d.next(chunk)
+			}
+		}
+		if err != nil {
+			n := d.skip(chunk)
+			if !inMalformed {
+				stats.Malformed++
+			}
+			inMalformed = true
+			stats.SkippedBytes += n
+			chunk = chunk[n:]
+			continue
+		}
+		inMalformed = false
+		chunk = rest
+		if rec == nil {
+			continue
+		}
+		stats.Records++
+		if rec.Line == nil {
+			stats.NoLine++
+			continue
+		}
+		yield(rec)
+	}
+	return stats
+}
+
+var errNoRecord = errors.New("no record")
+
+type decoder struct {
+	keys Keys
+	rec  Record
+}
+
+// Group markers stand in place of a time: the records between them belong together
+// (flb_log_event.h, FLB_LOG_EVENT_GROUP_START and _END).
+const (
+	groupStart = math.MaxUint32     // -1
+	groupEnd   = math.MaxUint32 - 1 // -2
+)
+
+// next reads the record that b starts with. A group marker gives a nil record.
+func (d *decoder) next(b []byte) (*Record, []byte, error) {
+	size, rest, err := msgp.ReadArrayHeaderBytes(b)
+	if err != nil || size != 2 {
+		return nil, nil, errNoRecord
+	}
+	if msgp.NextType(rest) == msgp.ArrayType {
+		if size, rest, err = msgp.ReadArrayHeaderBytes(rest); err != nil || size != 2 {
+			return nil, nil, errNoRecord
+		}
+	} else {
+		size = 0 // v1: no metadata
+	}
+	d.rec = Record{Offset: -1}
+	marker, rest, err := d.readTime(rest)
+	if err != nil {
+		return nil, nil, err
+	}
+	if size == 2 {
+		if msgp.NextType(rest) != msgp.MapType {
+			return nil, nil, errNoRecord
+		}
+		if rest, err = msgp.Skip(rest); err != nil {
+			return nil, nil, err
+		}
+	}
+	if rest, err = d.readBody(rest); err != nil {
+		return nil, nil, err
+	}
+	if marker {
+		return nil, rest, nil
+	}
+	return &d.rec, rest, nil
+}
+
+// readTime reads a record's time: Fluent Bit's EventTime (extension type 0, seconds
+// and nanoseconds as big-endian uint32), whole seconds, or a float of seconds.
+func (d *decoder) readTime(b []byte) (marker bool, rest []byte, err error) {
+	switch msgp.NextType(b) {
+	case msgp.ExtensionType:
+		payload, rest, ok := cutEventTime(b)
+		if !ok {
+			return false, nil, errNoRecord
+		}
+		sec, nsec := binary.BigEndian.Uint32(payload), binary.BigEndian.Uint32(payload[4:])
+		if nsec == 0 && (sec == groupStart || sec == groupEnd) {
+			return true, rest, nil
+		}
+		d.rec.Time = time.Unix(int64(sec), int64(nsec))
+		return false, rest, nil
+	case msgp.IntType, msgp.UintType:
+		sec, rest, err := msgp.ReadInt64Bytes(b)
+		if err != nil || sec < 0 {
+			return false, nil, errNoRecord
+		}
+		d.rec.Time = time.Unix(sec, 0)
+		return false, rest, nil
+	case msgp.Float64Type, msgp.Float32Type:
+		sec, rest, err := readFloat(b)
+		if err != nil || !(sec >= 0 && sec <= math.MaxUint32) {
+			return false, nil, errNoRecord
+		}
+		whole, part := math.Modf(sec)
+		d.rec.Time = time.Unix(int64(whole), int64(part*1e9))
+		return false, rest, nil
+	}
+	return false, nil, errNoRecord
+}
+
+func readFloat(b []byte) (float64, []byte, error) {
+	if msgp.NextType(b) == msgp.Float32Type {
+		f, rest, err := msgp.ReadFloat32Bytes(b)
+		return float64(f), rest, err
+	}
+	return msgp.ReadFloat64Bytes(b)
+}
+
+// cutEventTime cuts an extension of type 0 and 8 bytes off: fixext 8, or ext 8.
+func cutEventTime(b []byte) (payload, rest []byte, ok bool) {
+	head := []byte{0xd7, 0}
+	if !bytes.HasPrefix(b, head) {
+		head = []byte{0xc7, 8, 0}
+	}
+	if !bytes.HasPrefix(b, head) || len(b) < len(head)+8 {
+		return nil, nil, false
+	}
+	return b[len(head) : len(head)+8], b[len(head)+8:], true
+}
+
+// readBody reads the keys that are wanted from the body and skips all others.
+func (d *decoder) readBody(b []byte) (rest []byte, err error) {
+	if msgp.NextType(b) != msgp.MapType {
+		return nil, errNoRecord
+	}
+	size, rest, err := msgp.ReadMapHeaderBytes(b)
+	if err != nil {
+		return nil, err
+	}
+	var message, only []byte
+	texts := 0
+	for range size {
+		var key []byte
+		if t := msgp.NextType(rest); t == msgp.StrType || t == msgp.BinType {
+			if key, rest, err = msgp.ReadMapKeyZC(rest); err != nil {
+				return nil, err
+			}
+		} else if rest, err = msgp.Skip(rest); err != nil { // a key that is no text
+			return nil, err
+		}
+		var text []byte
+		switch msgp.NextType(rest) {
+		case msgp.StrType:
+			text, rest, err = msgp.ReadStringZC(rest)
+		case msgp.BinType:
+			text, rest, err = msgp.ReadBytesZC(rest)
+		default:
+			if d.keys.Offset != "" && string(key) == d.keys.Offset {
+				if n, _, err := msgp.ReadInt64Bytes(rest); err == nil {
+					d.rec.Offset = n
+				}
+			}
+			rest, err = msgp.Skip(rest)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if text == nil {
+			continue
+		}
+		switch {
+		case d.keys.Filename != "" && string(key) == d.keys.Filename:
+			d.rec.Filename = text
+			continue
+		case d.keys.Log != "" && string(key) == d.keys.Log:
+			d.rec.Line = text
+		case string(key) == "message":
+			message = text
+		}
+		texts++
+		only = text
+	}
+	switch {
+	case d.rec.Line != nil:
+	case message != nil:
+		d.rec.Line = message
+	case texts == 1:
+		d.rec.Line = only
+	}
+	return rest, nil
+}
+
+// startsRecord reports whether what follows a record can be the next one.
+func startsRecord(b []byte) bool {
+	return len(b) == 0 || msgp.NextType(b) == msgp.ArrayType
+}
+
+// skip returns how many bytes to pass over at a malformed piece: up to the next
+// record inside it, else all of it where it is whole MessagePack of another shape,
+// else up to the next byte at which a record can be read.
+func (d *decoder) skip(b []byte) int {
+	piece := b
+	if rest, err := msgp.Skip(b); err == nil {
+		piece = b[:len(b)-len(rest)]
+		if startsRecord(rest) {
+			return len(piece)
+		}
+	}
+	if n := d.resync(piece, b); n > 0 {
+		return n
+	}
+	return len(piece)
+}
+
+// resync looks for a record that starts inside the piece at the head of b, and
+// returns its offset, 0 for none.
+func (d *decoder) resync(piece, b []byte) int {
+	for i := 1; i < len(piece); i++ {
+		if b[i] != 0x92 { // an array of two
+			continue
+		}
+		if _, rest, err := d.next(b[i:]); err == nil && startsRecord(rest) {
+			return i
+		}
+	}
+	return 0
+}

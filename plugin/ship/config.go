@@ -1,0 +1,209 @@
+package ship
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/grafana/loki-client-go/pkg/labelutil"
+	"github.com/grafana/loki-client-go/pkg/urlutil"
+	"github.com/prometheus/common/model"
+
+	"flink-loki/parsers"
+	"flink-loki/plugin/loki"
+	"flink-loki/plugin/record"
+)
+
+// Config is the configuration of one output.
+type Config struct {
+	URL       *url.URL
+	TenantID  string
+	Placement loki.Placement
+	Keys      record.Keys
+	Node      string
+	Location  *time.Location
+	StatePath string
+	Timeout   time.Duration
+	LogLevel  slog.Level
+}
+
+// Option is one option of the output, as users write it in Fluent Bit's
+// configuration.
+type Option struct {
+	Name string
+	// Default is the value that stands for an option that is not set.
+	Default string
+	// Unit says what a value is: a unit, a type, or the values that are allowed.
+	Unit string
+	// Help says in a sentence or two what the option does.
+	Help string
+
+	set func(*Config, string) error
+}
+
+// Options lists every option of the output, in the order of the documentation.
+var Options = []Option{
+	{"url", "http://localhost:3100", "URL", "Where Loki is. Without a path, `/loki/api/v1/push` is added.", setURL},
+	{"tenant_id", "", "text", "Tenant, sent as `X-Scope-OrgID`. Empty: no tenant is sent.",
+		func(c *Config, v string) error { c.TenantID = v; return nil }},
+	{"labels", "", "name=value, …", "Labels that every stream gets, such as `cluster=prod`.", setLabels},
+	{"label_keys", "component,event,level", "event fields, …", "Event fields that become stream labels. Each distinct value makes streams of its own: keep them few.", setLabelKeys},
+	{"structured_metadata", "off", "on or off", "Send job, checkpoint, task and host as structured metadata as well (Loki 3.x).",
+		func(c *Config, v string) (err error) { c.Placement.Metadata, err = parseSwitch(v); return err }},
+	{"log_key", "log", "record key", "Record key of the log line. Where a record lacks it: `message`, else the only text of the record.",
+		func(c *Config, v string) error { c.Keys.Log = v; return nil }},
+	{"filename_key", "filename", "record key", "Record key of the file name: tail's `Path_Key`.",
+		func(c *Config, v string) error { c.Keys.Filename = v; return nil }},
+	{"offset_key", "offset", "record key", "Record key of the line's byte offset: tail's `Offset_Key`.",
+		func(c *Config, v string) error { c.Keys.Offset = v; return nil }},
+	{"node", "", "text", "Name of this host on every event. Empty: the host's own name.", setNode},
+	{"timezone", "", "IANA name", "Zone of the times in the logs, which print none. Empty: the agent's zone.", setTimezone},
+	{"state_path", "", "directory", "Where rendered chunks are kept until they are delivered, so that a retry after a restart sends the same bytes. Empty: in memory.",
+		func(c *Config, v string) error { c.StatePath = v; return nil }},
+	{"timeout", "4s", "duration", "Bound on everything within one flush. Keep it below Fluent Bit's `Grace` (5 s).", setTimeout},
+	{"plugin_log_level", "info", "error, warn, info or debug", "What the plugin itself logs.", setLogLevel},
+}
+
+// ReadConfig reads all options through get, which returns "" for one that is not set
+// (Fluent Bit can't tell the two apart, and can't list the names that were given). The
+// error names every option with a bad value, and what is allowed.
+func ReadConfig(get func(name string) string) (*Config, error) {
+	c := &Config{}
+	var errs []error
+	for _, o := range Options {
+		value := strings.TrimSpace(get(o.Name))
+		if value == "" {
+			value = o.Default
+		}
+		if err := o.set(c, value); err != nil {
+			errs = append(errs, errors.New(hidePassword(fmt.Sprintf("option %s, value %q: %v", o.Name, value, err))))
+		}
+	}
+	return c, errors.Join(errs...)
+}
+
+// hidePassword blots out the user part of URLs in a text.
+func hidePassword(text string) string {
+	return userInfo.ReplaceAllString(text, "://***@")
+}
+
+var userInfo = regexp.MustCompile(`://[^/\s"]*@`)
+
+func setURL(c *Config, v string) error {
+	var u urlutil.URLValue
+	if err := u.Set(v); err != nil {
+		return err
+	}
+	c.URL = u.URL
+	return loki.CheckURL(u.URL)
+}
+
+func setLabels(c *Config, v string) error {
+	if v == "" {
+		return nil
+	}
+	var set labelutil.LabelSet
+	if err := set.Set(v); err != nil {
+		return fmt.Errorf("%w: give name=value, separated by commas", err)
+	}
+	c.Placement.Labels = model.LabelSet{}
+	for name, value := range set.LabelSet {
+		name, value := strings.TrimSpace(string(name)), strings.TrimSpace(string(value))
+		if !model.LegacyValidation.IsValidLabelName(name) {
+			return fmt.Errorf("%q is no label name: it may have letters, digits and _, and starts with no digit", name)
+		}
+		c.Placement.Labels[model.LabelName(name)] = model.LabelValue(value)
+	}
+	return nil
+}
+
+func setLabelKeys(c *Config, v string) error {
+	c.Placement.LabelKeys = nil
+	for name := range strings.SplitSeq(v, ",") {
+		name = strings.TrimSpace(name)
+		f, ok := parsers.FieldByName(name)
+		if !ok || !labelField(f) {
+			return fmt.Errorf("%q is no event field; allowed are %s", name, strings.Join(labelFieldNames(), ", "))
+		}
+		if !slices.Contains(c.Placement.LabelKeys, f) {
+			c.Placement.LabelKeys = append(c.Placement.LabelKeys, f)
+		}
+	}
+	return nil
+}
+
+// labelField reports whether a field may be a label: what differs on each line would
+// make a stream of each.
+func labelField(f parsers.Field) bool {
+	switch f {
+	case parsers.Time, parsers.RecordTime, parsers.Message, parsers.Offset, parsers.Seq, parsers.Part:
+		return false
+	}
+	return true
+}
+
+func labelFieldNames() []string {
+	var names []string
+	for i, f := range parsers.Fields {
+		if labelField(parsers.Field(i)) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+func parseSwitch(v string) (bool, error) {
+	switch strings.ToLower(v) {
+	case "on", "true", "yes":
+		return true, nil
+	case "off", "false", "no":
+		return false, nil
+	}
+	return false, errors.New("give on or off")
+}
+
+func setNode(c *Config, v string) (err error) {
+	if v == "" {
+		if v, err = os.Hostname(); err != nil {
+			return fmt.Errorf("the host's name is not known (%w): set it", err)
+		}
+	}
+	c.Node = v
+	return nil
+}
+
+func setTimezone(c *Config, v string) (err error) {
+	if v == "" {
+		c.Location = time.Local
+		return nil
+	}
+	if c.Location, err = time.LoadLocation(v); err != nil {
+		return errors.New("no such zone: give an IANA name like UTC or Europe/Berlin")
+	}
+	return nil
+}
+
+func setTimeout(c *Config, v string) (err error) {
+	if c.Timeout, err = time.ParseDuration(v); err != nil {
+		c.Timeout, err = time.ParseDuration(v + "s") // Fluent Bit's own times are in seconds
+	}
+	if err != nil || c.Timeout <= 0 {
+		return errors.New("give a duration like 4s or 500ms")
+	}
+	return nil
+}
+
+func setLogLevel(c *Config, v string) error {
+	if err := c.LogLevel.UnmarshalText([]byte(v)); err != nil || !slices.Contains(logLevels, c.LogLevel) {
+		return errors.New("give error, warn, info or debug")
+	}
+	return nil
+}
+
+var logLevels = []slog.Level{slog.LevelError, slog.LevelWarn, slog.LevelInfo, slog.LevelDebug}

@@ -1,0 +1,203 @@
+package ship
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"flink-loki/parsers"
+	"flink-loki/plugin/enrich"
+	"flink-loki/plugin/loki"
+	"flink-loki/plugin/record"
+)
+
+// Result is what Fluent Bit is told about a chunk.
+type Result uint8
+
+const (
+	// Retry keeps the chunk: Fluent Bit brings it again.
+	Retry Result = iota
+	// OK lets the chunk go: every event of it is in Loki.
+	OK
+)
+
+// Output is one output of the agent. It is safe for concurrent use.
+type Output struct {
+	cfg      *Config
+	log      *slog.Logger
+	parser   *parsers.Parser
+	client   *loki.Client
+	journal  *enrich.Journal
+	renderer uint64 // tells apart outputs that render a chunk in different ways
+
+	ctx    context.Context // ends when the output is closed
+	cancel context.CancelFunc
+
+	mu      sync.Mutex // guards the rest; held while a chunk is read
+	counter enrich.Counter
+	closed  bool
+	active  sync.WaitGroup // flushes
+}
+
+// New returns an output. An error says what in the configuration can't be used.
+func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
+	parser, err := parsers.New(cfg.Location)
+	if err != nil {
+		return nil, err
+	}
+	client, err := loki.NewClient(cfg.URL, cfg.TenantID, "flink-loki/"+version)
+	if err != nil {
+		return nil, err
+	}
+	journal, err := openJournal(cfg.StatePath)
+	if err != nil {
+		return nil, fmt.Errorf("option state_path, value %q: %w: give a directory that the agent may write", cfg.StatePath, err)
+	}
+	o := &Output{cfg: cfg, log: log, parser: parser, client: client, journal: journal}
+	o.renderer = xxhash.Sum64String(fmt.Sprint(cfg.URL, cfg.TenantID, cfg.Placement, cfg.Keys, cfg.Node, cfg.Location))
+	o.ctx, o.cancel = context.WithCancel(context.Background())
+	log.Info("started", "url", cfg.URL.Redacted(), "node", cfg.Node, "timezone", zoneName(cfg.Location),
+		"timeout", cfg.Timeout, "state_path", cfg.StatePath)
+	return o, nil
+}
+
+// zoneName names a zone for a person: the agent's own zone by what it is now.
+func zoneName(loc *time.Location) string {
+	if loc == time.Local {
+		name, offset := time.Now().Zone()
+		return fmt.Sprintf("the agent's, now %s (%s)", name, time.Duration(offset)*time.Second)
+	}
+	return loc.String()
+}
+
+// Flush delivers the events of a chunk. read is called once, when the chunk's memory
+// is no longer needed; Flush may go on after that, up to the configured timeout.
+func (o *Output) Flush(tag string, chunk []byte, read func()) Result {
+	if !o.begin() {
+		read()
+		return Retry
+	}
+	defer o.active.Done()
+	ctx, cancel := context.WithTimeout(o.ctx, o.cfg.Timeout)
+	defer cancel()
+
+	fingerprint, request := o.read(tag, chunk)
+	read()
+	if request == nil {
+		return OK
+	}
+	err := o.client.Push(ctx, request)
+	if err == nil {
+		o.journal.Release(fingerprint)
+		return OK
+	}
+	var status *loki.StatusError
+	switch {
+	case errors.As(err, &status) && status.Status/100 == 4 && status.Status != 408 && status.Status != 429:
+		o.log.Error("loki refuses a chunk, which is kept and tried again; see the answer for what to mend", "tag", tag, "err", err)
+	default:
+		o.log.Warn("a chunk could not be delivered, Fluent Bit tries it again", "tag", tag, "err", err)
+	}
+	return Retry
+}
+
+// begin counts a flush as active, unless the output is closed.
+func (o *Output) begin() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.closed {
+		o.active.Add(1)
+	}
+	return !o.closed
+}
+
+// read renders a chunk: the request that was rendered before where it is a retry. A
+// chunk without events gives nil. Nothing that it returns aliases the chunk.
+func (o *Output) read(tag string, chunk []byte) (enrich.Fingerprint, []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var fingerprint enrich.Fingerprint
+	known := !o.journal.Empty()
+	if known {
+		fingerprint = enrich.NewFingerprint(o.renderer, tag, chunk)
+		request, err := o.journal.Get(fingerprint)
+		if err != nil {
+			o.log.Warn("a journal entry is lost, the chunk is rendered anew", "tag", tag, "err", err)
+		}
+		if request != nil {
+			return fingerprint, request
+		}
+	}
+	batch := o.render(tag, chunk)
+	if batch.Len() == 0 {
+		return fingerprint, nil
+	}
+	if !known {
+		fingerprint = enrich.NewFingerprint(o.renderer, tag, chunk)
+	}
+	request := batch.Encode()
+	if err := o.journal.Put(fingerprint, request); err != nil {
+		o.log.Warn("the journal can't be written; the chunk is kept in memory only", "state_path", o.cfg.StatePath, "err", err)
+	}
+	return fingerprint, request
+}
+
+// render turns a chunk into a batch of events.
+func (o *Output) render(tag string, chunk []byte) *loki.Batch {
+	batch := &loki.Batch{Placement: o.cfg.Placement}
+	files := fileSources{parser: o.parser, emit: func(file []byte, e *parsers.Event) { o.add(batch, tag, file, e) }}
+	stats := record.Decode(chunk, o.cfg.Keys, func(r *record.Record) {
+		files.source(r.Filename).Record(parsers.Origin{Offset: r.Offset, Time: r.Time}, r.Line)
+	})
+	files.flush()
+	if stats.Malformed > 0 {
+		o.log.Error("pieces of a chunk are no log records and were skipped; the rest is delivered",
+			"tag", tag, "pieces", stats.Malformed, "bytes", stats.SkippedBytes)
+	}
+	return batch
+}
+
+// add gives an event its identity and puts it into the batch.
+func (o *Output) add(batch *loki.Batch, tag string, file []byte, e *parsers.Event) {
+	t, ok := e.Time(parsers.Time)
+	if !ok {
+		t = time.Now() // neither the line nor the record has one
+	}
+	e.SetText(parsers.Node, []byte(o.cfg.Node))
+	e.SetText(parsers.Cluster, []byte(o.cfg.Placement.Labels["cluster"]))
+	e.SetText(parsers.Filename, file)
+	if e.Origin.Offset >= 0 {
+		e.SetInt(parsers.Offset, e.Origin.Offset)
+	} else {
+		e.SetInt(parsers.Seq, o.counter.Next(tag+"\x00"+string(file), t, e.AppendLogfmt(nil)))
+	}
+	batch.Add(e, t)
+}
+
+// Close ends the output: pushes are cancelled, which gives Retry, and awaited up to
+// the given time.
+func (o *Output) Close(wait time.Duration) {
+	o.mu.Lock()
+	o.closed = true
+	o.mu.Unlock()
+	o.cancel()
+	done := make(chan struct{})
+	go func() {
+		defer func() { _ = recover() }()
+		o.active.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(wait):
+		o.log.Warn("a flush did not end in time", "waited", wait)
+	}
+	o.client.Close()
+	closeJournal(o.cfg.StatePath)
+	o.log.Info("stopped")
+}
