@@ -391,8 +391,12 @@ func fillThreadTask(e *Event, thread []byte) {
 	}
 }
 
-// fillException reads "package.Class: words", with either part missing.
+// fillException reads "package.Class: words", with either part missing. A "{}" was not
+// filled by the logging framework: the exception stands below the line.
 func fillException(e *Event, v []byte) {
+	if string(v) == "{}" {
+		return
+	}
 	class, words := cutException(v)
 	e.SetText(ExceptionClass, class)
 	e.SetText(Reason, words)

@@ -42,6 +42,9 @@ func cutException(v []byte) (class, words []byte) {
 		return nil, v
 	}
 	words = bytes.TrimSpace(bytes.TrimPrefix(words, []byte(":")))
+	if string(words) == "null" { // an exception that was made without words
+		words = nil
+	}
 	if string(class) == serializedThrowable {
 		if inner, rest := cutException(words); inner != nil {
 			return inner, rest

@@ -58,13 +58,13 @@ type Stats struct {
 // counted and skipped; it never costs the records before or after it.
 func Decode(chunk []byte, keys Keys, yield func(*Record)) Stats {
 	var stats Stats
-	d := decoder{keys: keys}
+	d := decoder{keys: keys, budget: maxWork * len(chunk)}
 	inMalformed := false
 	for len(chunk) > 0 {
 		rec, rest, err := d.next(chunk)
-		if err == nil && !startsRecord(rest) {
-			// A text that was cut short takes the records behind it for its own bytes:
-			// look for one inside.
+		if err == nil && (d.suspect || !startsRecord(rest)) {
+			// A record that was cut short takes the records behind it for its own
+			// bytes: look for one inside.
 			if n := d.resync(chunk[:len(chunk)-len(rest)], chunk); n > 0 {
 				err = errNoRecord
 			} else {
@@ -101,7 +101,20 @@ var errNoRecord = errors.New("no record")
 type decoder struct {
 	keys Keys
 	rec  Record
+	// suspect says that the record's body holds an EventTime, which belongs into a
+	// record's head.
+	suspect bool
+	// eventTime says that the record has an EventTime, which no other MessagePack has
+	// by chance.
+	eventTime bool
+	// budget bounds the bytes that may still be looked at.
+	budget int
 }
+
+// maxWork bounds the work on a chunk, in looks at each byte. Whole records take one; the
+// rest is for finding records behind malformed pieces. A chunk that was made to take
+// more is given up where the budget ends.
+const maxWork = 32
 
 // Group markers stand in place of a time: the records between them belong together
 // (flb_log_event.h, FLB_LOG_EVENT_GROUP_START and _END).
@@ -123,7 +136,7 @@ func (d *decoder) next(b []byte) (*Record, []byte, error) {
 	} else {
 		size = 0 // v1: no metadata
 	}
-	d.rec = Record{Offset: -1}
+	d.rec, d.suspect, d.eventTime = Record{Offset: -1}, false, false
 	marker, rest, err := d.readTime(rest)
 	if err != nil {
 		return nil, nil, err
@@ -154,6 +167,7 @@ func (d *decoder) readTime(b []byte) (marker bool, rest []byte, err error) {
 		if !ok {
 			return false, nil, errNoRecord
 		}
+		d.eventTime = true
 		sec, nsec := binary.BigEndian.Uint32(payload), binary.BigEndian.Uint32(payload[4:])
 		if nsec == 0 && (sec == groupStart || sec == groupEnd) {
 			return true, rest, nil
@@ -187,9 +201,12 @@ func readFloat(b []byte) (float64, []byte, error) {
 	return msgp.ReadFloat64Bytes(b)
 }
 
+// eventTimeHead starts an extension of type 0 and 8 bytes.
+var eventTimeHead = []byte{0xd7, 0}
+
 // cutEventTime cuts an extension of type 0 and 8 bytes off: fixext 8, or ext 8.
 func cutEventTime(b []byte) (payload, rest []byte, ok bool) {
-	head := []byte{0xd7, 0}
+	head := eventTimeHead
 	if !bytes.HasPrefix(b, head) {
 		head = []byte{0xc7, 8, 0}
 	}
@@ -211,12 +228,13 @@ func (d *decoder) readBody(b []byte) (rest []byte, err error) {
 	var message, only []byte
 	texts := 0
 	for range size {
+		before := len(rest)
 		var key []byte
 		if t := msgp.NextType(rest); t == msgp.StrType || t == msgp.BinType {
 			if key, rest, err = msgp.ReadMapKeyZC(rest); err != nil {
 				return nil, err
 			}
-		} else if rest, err = msgp.Skip(rest); err != nil { // a key that is no text
+		} else if rest, err = d.pass(rest); err != nil { // a key that is no text
 			return nil, err
 		}
 		var text []byte
@@ -231,11 +249,12 @@ func (d *decoder) readBody(b []byte) (rest []byte, err error) {
 					d.rec.Offset = n
 				}
 			}
-			rest, err = msgp.Skip(rest)
+			rest, err = d.pass(rest)
 		}
 		if err != nil {
 			return nil, err
 		}
+		d.budget -= before - len(rest)
 		if text == nil {
 			continue
 		}
@@ -261,6 +280,17 @@ func (d *decoder) readBody(b []byte) (rest []byte, err error) {
 	return rest, nil
 }
 
+// pass skips a value of the body.
+func (d *decoder) pass(b []byte) ([]byte, error) {
+	rest, err := msgp.Skip(b)
+	if err != nil {
+		d.budget -= len(b)
+	} else if bytes.Contains(b[:len(b)-len(rest)], eventTimeHead) {
+		d.suspect = true
+	}
+	return rest, err
+}
+
 // startsRecord reports whether what follows a record can be the next one.
 func startsRecord(b []byte) bool {
 	return len(b) == 0 || msgp.NextType(b) == msgp.ArrayType
@@ -270,12 +300,14 @@ func startsRecord(b []byte) bool {
 // record inside it, else all of it where it is whole MessagePack of another shape,
 // else up to the next byte at which a record can be read.
 func (d *decoder) skip(b []byte) int {
+	if d.budget < 0 {
+		return len(b)
+	}
 	piece := b
 	if rest, err := msgp.Skip(b); err == nil {
 		piece = b[:len(b)-len(rest)]
-		if startsRecord(rest) {
-			return len(piece)
-		}
+	} else if t := msgp.NextType(b); t == msgp.ArrayType || t == msgp.MapType {
+		d.budget -= len(b) // it was looked through up to its missing end
 	}
 	if n := d.resync(piece, b); n > 0 {
 		return n
@@ -286,11 +318,15 @@ func (d *decoder) skip(b []byte) int {
 // resync looks for a record that starts inside the piece at the head of b, and
 // returns its offset, 0 for none.
 func (d *decoder) resync(piece, b []byte) int {
-	for i := 1; i < len(piece); i++ {
+	for i := 1; i < len(piece) && d.budget >= 0; i++ {
+		d.budget--
 		if b[i] != 0x92 { // an array of two
 			continue
 		}
-		if _, rest, err := d.next(b[i:]); err == nil && startsRecord(rest) {
+		if b[i-1] == 0x92 && !bytes.HasPrefix(b[i+1:], []byte{0x92}) {
+			continue // the header of a v2 record, which looks like a v1 record
+		}
+		if _, rest, err := d.next(b[i:]); err == nil && (d.eventTime || startsRecord(rest)) {
 			return i
 		}
 	}
