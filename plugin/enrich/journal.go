@@ -1,6 +1,7 @@
 package enrich
 
 import (
+	"bytes"
 	"container/list"
 	"encoding/binary"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/cespare/xxhash/v2"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // Fingerprint names a chunk: its tag and content, and who rendered it.
@@ -31,7 +33,7 @@ func NewFingerprint(renderer uint64, tag string, chunk []byte) (f Fingerprint) {
 	return f
 }
 
-// Journal keeps the push request of each chunk that is not yet delivered, bounded by
+// Journal keeps the push requests of each chunk that is not yet delivered, bounded by
 // size. With a directory it survives a restart: each entry is a file, written whole
 // and then renamed. Files are not fsynced: the chunk itself is in Fluent Bit's
 // storage, and a process that is killed loses nothing it wrote. A Journal is safe for
@@ -50,13 +52,15 @@ type Journal struct {
 type journalEntry struct {
 	fingerprint Fingerprint
 	size        int64
-	request     []byte // nil when it is in its file
+	requests    [][]byte // nil when they are in the entry's file
+	delivered   int      // how many of the requests need not be sent again
 }
 
 const journalSuffix = ".chunk"
 
 // journalMagic starts each file; its last byte is the [StateFormat]. Behind it stand
-// the xxhash64 of the request, big-endian, and the request.
+// the xxhash64 of what follows, big-endian, and the requests, each behind its length
+// as a varint.
 var journalMagic = append([]byte("flink-loki journal "), StateFormat)
 
 // OpenJournal returns the journal that is stored in a directory, which is made when
@@ -105,10 +109,10 @@ func (j *Journal) Empty() bool {
 	return len(j.entries) == 0
 }
 
-// Get returns the request that was rendered for a chunk, nil where there is none. An
-// error means that there was one and it can't be read; it is forgotten, and its file
-// set aside.
-func (j *Journal) Get(f Fingerprint) ([]byte, error) {
+// Get returns the requests that were rendered for a chunk, without those that
+// [Journal.Delivered] named; nil where there is no entry. An error means that there was
+// one and it can't be read; it is forgotten, and its file set aside.
+func (j *Journal) Get(f Fingerprint) ([][]byte, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	el, ok := j.entries[f]
@@ -116,37 +120,50 @@ func (j *Journal) Get(f Fingerprint) ([]byte, error) {
 		return nil, nil
 	}
 	e := el.Value.(*journalEntry)
-	if e.request != nil {
-		return e.request, nil
+	if e.requests != nil {
+		return e.requests[e.delivered:], nil
 	}
-	request, err := readEntry(j.path(f))
-	if err != nil {
-		j.forget(el)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		return nil, errors.Join(err, os.Rename(j.path(f), j.path(f)+".bad"))
+	requests, err := readEntry(j.path(f))
+	if err == nil {
+		return requests[min(e.delivered, len(requests)):], nil
 	}
-	return request, nil
+	j.forget(el)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return nil, errors.Join(err, os.Rename(j.path(f), j.path(f)+".bad"))
 }
 
-// Put stores the request of a chunk. After an error, which is that of the disk, the
+// Put stores the requests of a chunk. After an error, which is that of the disk, the
 // entry is kept in memory: it does not survive a restart.
-func (j *Journal) Put(f Fingerprint, request []byte) error {
+func (j *Journal) Put(f Fingerprint, requests [][]byte) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if _, ok := j.entries[f]; ok {
 		return nil
 	}
-	e := &journalEntry{fingerprint: f, size: int64(len(request)), request: request}
+	e := &journalEntry{fingerprint: f, requests: requests}
+	for _, r := range requests {
+		e.size += int64(len(r))
+	}
 	var err error
 	if j.dir != "" {
-		if err = j.writeEntry(j.path(f), request); err == nil {
-			e.request = nil
+		if err = j.writeEntry(j.path(f), requests); err == nil {
+			e.requests = nil
 		}
 	}
 	j.add(e)
 	return err
+}
+
+// Delivered notes that the next n of a chunk's requests are delivered, so that a retry
+// leaves them out. After a restart it sends them again.
+func (j *Journal) Delivered(f Fingerprint, n int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if el, ok := j.entries[f]; ok {
+		el.Value.(*journalEntry).delivered += n
+	}
 }
 
 // Release forgets a chunk that is delivered.
@@ -191,13 +208,17 @@ func (j *Journal) remove(f Fingerprint) {
 	}
 }
 
-func (j *Journal) writeEntry(path string, request []byte) error {
+func (j *Journal) writeEntry(path string, requests [][]byte) error {
+	var body []byte
+	for _, r := range requests {
+		body = protowire.AppendBytes(body, r)
+	}
 	file, err := os.CreateTemp(j.dir, "new-*")
 	if err != nil {
 		return err
 	}
-	head := binary.BigEndian.AppendUint64(journalMagic[:len(journalMagic):len(journalMagic)], xxhash.Sum64(request))
-	_, err = file.Write(append(head, request...))
+	head := binary.BigEndian.AppendUint64(bytes.Clone(journalMagic), xxhash.Sum64(body))
+	_, err = file.Write(append(head, body...))
 	err = errors.Join(err, file.Close())
 	if err == nil {
 		err = os.Rename(file.Name(), path)
@@ -208,21 +229,30 @@ func (j *Journal) writeEntry(path string, request []byte) error {
 	return err
 }
 
-func readEntry(path string) ([]byte, error) {
+func readEntry(path string) ([][]byte, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	head := len(journalMagic)
-	if len(b) < head+8 || string(b[:head-1]) != string(journalMagic[:head-1]) {
+	if len(b) < head+8 || !bytes.Equal(b[:head-1], journalMagic[:head-1]) {
 		return nil, fmt.Errorf("%s is no journal entry", path)
 	}
 	if b[head-1] != StateFormat {
 		return nil, fmt.Errorf("%s has format %d, this program reads %d", path, b[head-1], StateFormat)
 	}
-	request := b[head+8:]
-	if binary.BigEndian.Uint64(b[head:]) != xxhash.Sum64(request) {
+	body := b[head+8:]
+	if binary.BigEndian.Uint64(b[head:]) != xxhash.Sum64(body) {
 		return nil, fmt.Errorf("%s is torn", path)
 	}
-	return request, nil
+	var requests [][]byte
+	for len(body) > 0 {
+		r, n := protowire.ConsumeBytes(body)
+		if n < 0 {
+			return nil, fmt.Errorf("%s: %w", path, protowire.ParseError(n))
+		}
+		requests = append(requests, r)
+		body = body[n:]
+	}
+	return requests, nil
 }

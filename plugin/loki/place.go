@@ -37,13 +37,8 @@ var MetadataFields = []parsers.Field{
 type Batch struct {
 	Placement Placement
 
-	streams map[string]*stream // by label string
+	streams map[string][]entry // by label string
 	events  int
-}
-
-type stream struct {
-	labels  string
-	entries []entry
 }
 
 type entry struct {
@@ -56,16 +51,11 @@ type pair struct{ name, value string }
 
 // Add adds an event under the entry time t.
 func (b *Batch) Add(e *parsers.Event, t time.Time) {
-	labels := b.labels(e)
 	if b.streams == nil {
-		b.streams = map[string]*stream{}
+		b.streams = map[string][]entry{}
 	}
-	s := b.streams[labels]
-	if s == nil {
-		s = &stream{labels: labels}
-		b.streams[labels] = s
-	}
-	s.entries = append(s.entries, entry{t, e.AppendLogfmt(nil), b.metadata(e)})
+	labels := b.labels(e)
+	b.streams[labels] = append(b.streams[labels], entry{t, e.AppendLogfmt(nil), b.metadata(e)})
 	b.events++
 }
 
@@ -102,26 +92,33 @@ func text(e *parsers.Event, f parsers.Field) string {
 	return strings.ToValidUTF8(string(e.AppendValue(nil, f)), "\ufffd")
 }
 
-// Encode returns the batch as a logproto.PushRequest: streams in the order of their
-// labels, the entries of a stream in the order of their times, and those of one time
-// in the order in which they were added.
-func (b *Batch) Encode() []byte {
-	var request []byte
-	for _, labels := range slices.Sorted(maps.Keys(b.streams)) {
-		s := b.streams[labels]
-		slices.SortStableFunc(s.entries, func(a, b entry) int { return cmp.Compare(a.time.UnixNano(), b.time.UnixNano()) })
-		request = appendMessage(request, 1, s.encode())
-	}
-	return request
-}
+// maxRequestBytes bounds a push request before compression. Loki hands requests on over
+// gRPC, by default in 4 MiB at most, and answers 500 to larger ones, however often they
+// are sent.
+const maxRequestBytes = 1 << 20
 
-// encode returns a logproto.StreamAdapter.
-func (s *stream) encode() []byte {
-	b := appendText(nil, 1, s.labels)
-	for _, e := range s.entries {
-		b = appendMessage(b, 2, e.encode())
+// Encode returns the batch as logproto.PushRequests, each with one stream: Loki answers
+// a push of several with the fate of the last one, and drops entries of the others
+// without a word. Streams come in the order of their labels, the entries of a stream in
+// the order of their times, and those of one time in the order in which they were added.
+func (b *Batch) Encode() [][]byte {
+	var requests [][]byte
+	for _, labels := range slices.Sorted(maps.Keys(b.streams)) {
+		entries := b.streams[labels]
+		slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.time.UnixNano(), b.time.UnixNano()) })
+		var stream []byte // a logproto.StreamAdapter
+		for i, e := range entries {
+			if stream == nil {
+				stream = appendText(nil, 1, labels)
+			}
+			stream = appendMessage(stream, 2, e.encode())
+			if i == len(entries)-1 || len(stream) >= maxRequestBytes {
+				requests = append(requests, appendMessage(nil, 1, stream))
+				stream = nil
+			}
+		}
 	}
-	return b
+	return requests
 }
 
 // encode returns a logproto.EntryAdapter.

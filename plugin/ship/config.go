@@ -31,6 +31,10 @@ type Config struct {
 	StatePath string
 	Timeout   time.Duration
 	LogLevel  slog.Level
+
+	// rendering is the values of the options that decide how a chunk is rendered. It
+	// tells apart the outputs that share a state_path.
+	rendering string
 }
 
 // Option is one option of the output, as users write it in Fluent Bit's
@@ -45,29 +49,65 @@ type Option struct {
 	Help string
 
 	set func(*Config, string) error
+	// local options change nothing in what is sent.
+	local bool
 }
 
 // Options lists every option of the output, in the order of the documentation.
 var Options = []Option{
-	{"url", "http://localhost:3100", "URL", "Where Loki is. Without a path, `/loki/api/v1/push` is added.", setURL},
-	{"tenant_id", "", "text", "Tenant, sent as `X-Scope-OrgID`. Empty: no tenant is sent.",
-		func(c *Config, v string) error { c.TenantID = v; return nil }},
-	{"labels", "", "name=value, …", "Labels that every stream gets, such as `cluster=prod`.", setLabels},
-	{"label_keys", "component,event,level", "event fields, …", "Event fields that become stream labels. Each distinct value makes streams of its own: keep them few.", setLabelKeys},
-	{"structured_metadata", "off", "on or off", "Send job, checkpoint, task and host as structured metadata as well (Loki 3.x).",
-		func(c *Config, v string) (err error) { c.Placement.Metadata, err = parseSwitch(v); return err }},
-	{"log_key", "log", "record key", "Record key of the log line. Where a record lacks it: `message`, else the only text of the record.",
-		func(c *Config, v string) error { c.Keys.Log = v; return nil }},
-	{"filename_key", "filename", "record key", "Record key of the file name: tail's `Path_Key`.",
-		func(c *Config, v string) error { c.Keys.Filename = v; return nil }},
-	{"offset_key", "offset", "record key", "Record key of the line's byte offset: tail's `Offset_Key`.",
-		func(c *Config, v string) error { c.Keys.Offset = v; return nil }},
-	{"node", "", "text", "Name of this host on every event. Empty: the host's own name.", setNode},
-	{"timezone", "", "IANA name", "Zone of the times in the logs, which print none. Empty: the agent's zone.", setTimezone},
-	{"state_path", "", "directory", "Where rendered chunks are kept until they are delivered, so that a retry after a restart sends the same bytes. Empty: in memory.",
-		func(c *Config, v string) error { c.StatePath = v; return nil }},
-	{"timeout", "4s", "duration", "Bound on everything within one flush. Keep it below Fluent Bit's `Grace` (5 s).", setTimeout},
-	{"plugin_log_level", "info", "error, warn, info or debug", "What the plugin itself logs.", setLogLevel},
+	{
+		Name: "url", Default: "http://localhost:3100", Unit: "URL",
+		Help: "Where Loki is. Without a path, `/loki/api/v1/push` is added.",
+		set:  setURL,
+	}, {
+		Name: "tenant_id", Unit: "text",
+		Help: "Tenant, sent as `X-Scope-OrgID`. Empty: no tenant is sent.",
+		set:  func(c *Config, v string) error { c.TenantID = v; return nil },
+	}, {
+		Name: "labels", Unit: "name=value, …",
+		Help: "Labels that every stream gets, such as `cluster=prod`.",
+		set:  setLabels,
+	}, {
+		Name: "label_keys", Default: "component,event,level", Unit: "event fields, …",
+		Help: "Event fields that become stream labels. Each distinct value makes streams of its own: keep them few.",
+		set:  setLabelKeys,
+	}, {
+		Name: "structured_metadata", Default: "off", Unit: "`on` or `off`",
+		Help: "Send job, checkpoint, task and host as structured metadata as well (Loki 3.x).",
+		set:  func(c *Config, v string) (err error) { c.Placement.Metadata, err = parseSwitch(v); return err },
+	}, {
+		Name: "log_key", Default: "log", Unit: "record key",
+		Help: "Record key of the log line. Where a record lacks it: `message`, else the only text of the record.",
+		set:  func(c *Config, v string) error { c.Keys.Log = v; return nil },
+	}, {
+		Name: "filename_key", Default: "filename", Unit: "record key",
+		Help: "Record key of the file name: tail's `Path_Key`.",
+		set:  func(c *Config, v string) error { c.Keys.Filename = v; return nil },
+	}, {
+		Name: "offset_key", Default: "offset", Unit: "record key",
+		Help: "Record key of the line's byte offset: tail's `Offset_Key`.",
+		set:  func(c *Config, v string) error { c.Keys.Offset = v; return nil },
+	}, {
+		Name: "node", Unit: "text",
+		Help: "Name of this host on every event. Empty: the host's own name.",
+		set:  setNode,
+	}, {
+		Name: "timezone", Unit: "IANA name",
+		Help: "Zone of the times in the logs, which print none. Empty: the agent's zone.",
+		set:  setTimezone,
+	}, {
+		Name: "state_path", Unit: "directory", local: true,
+		Help: "Where rendered chunks are kept until they are delivered, so that a retry after a restart sends the same bytes. Empty: in memory.",
+		set:  func(c *Config, v string) error { c.StatePath = v; return nil },
+	}, {
+		Name: "timeout", Default: "4s", Unit: "duration", local: true,
+		Help: "Bound on everything within one flush. Keep it below Fluent Bit's `Grace` (5 s).",
+		set:  setTimeout,
+	}, {
+		Name: "plugin_log_level", Default: "info", Unit: "`error`, `warn`, `info` or `debug`", local: true,
+		Help: "What the plugin itself logs.",
+		set:  setLogLevel,
+	},
 }
 
 // ReadConfig reads all options through get, which returns "" for one that is not set
@@ -80,6 +120,9 @@ func ReadConfig(get func(name string) string) (*Config, error) {
 		value := strings.TrimSpace(get(o.Name))
 		if value == "" {
 			value = o.Default
+		}
+		if !o.local {
+			c.rendering += o.Name + "=" + value + "\n"
 		}
 		if err := o.set(c, value); err != nil {
 			errs = append(errs, errors.New(hidePassword(fmt.Sprintf("option %s, value %q: %v", o.Name, value, err))))

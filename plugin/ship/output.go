@@ -59,7 +59,7 @@ func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
 		return nil, fmt.Errorf("option state_path, value %q: %w: give a directory that the agent may write", cfg.StatePath, err)
 	}
 	o := &Output{cfg: cfg, log: log, parser: parser, client: client, journal: journal}
-	o.renderer = xxhash.Sum64String(fmt.Sprint(cfg.URL, cfg.TenantID, cfg.Placement, cfg.Keys, cfg.Node, cfg.Location))
+	o.renderer = xxhash.Sum64String(cfg.rendering)
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	log.Info("started", "url", cfg.URL.Redacted(), "node", cfg.Node, "timezone", zoneName(cfg.Location),
 		"timeout", cfg.Timeout, "state_path", cfg.StatePath)
@@ -86,16 +86,23 @@ func (o *Output) Flush(tag string, chunk []byte, read func()) Result {
 	ctx, cancel := context.WithTimeout(o.ctx, o.cfg.Timeout)
 	defer cancel()
 
-	fingerprint, request := o.read(tag, chunk)
+	fingerprint, requests := o.read(tag, chunk)
 	read()
-	if request == nil {
-		return OK
+	for i, request := range requests {
+		if err := o.client.Push(ctx, request); err != nil {
+			o.journal.Delivered(fingerprint, i)
+			o.logRefusal(tag, err)
+			return Retry
+		}
 	}
-	err := o.client.Push(ctx, request)
-	if err == nil {
+	if len(requests) > 0 {
 		o.journal.Release(fingerprint)
-		return OK
 	}
+	return OK
+}
+
+// logRefusal says why a chunk was not delivered.
+func (o *Output) logRefusal(tag string, err error) {
 	var status *loki.StatusError
 	switch {
 	case errors.As(err, &status) && status.Status/100 == 4 && status.Status != 408 && status.Status != 429:
@@ -103,7 +110,6 @@ func (o *Output) Flush(tag string, chunk []byte, read func()) Result {
 	default:
 		o.log.Warn("a chunk could not be delivered, Fluent Bit tries it again", "tag", tag, "err", err)
 	}
-	return Retry
 }
 
 // begin counts a flush as active, unless the output is closed.
@@ -116,21 +122,21 @@ func (o *Output) begin() bool {
 	return !o.closed
 }
 
-// read renders a chunk: the request that was rendered before where it is a retry. A
-// chunk without events gives nil. Nothing that it returns aliases the chunk.
-func (o *Output) read(tag string, chunk []byte) (enrich.Fingerprint, []byte) {
+// read renders a chunk: the requests that were rendered before where it is a retry. A
+// chunk without events gives none. Nothing that it returns aliases the chunk.
+func (o *Output) read(tag string, chunk []byte) (enrich.Fingerprint, [][]byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var fingerprint enrich.Fingerprint
 	known := !o.journal.Empty()
 	if known {
 		fingerprint = enrich.NewFingerprint(o.renderer, tag, chunk)
-		request, err := o.journal.Get(fingerprint)
+		requests, err := o.journal.Get(fingerprint)
 		if err != nil {
 			o.log.Warn("a journal entry is lost, the chunk is rendered anew", "tag", tag, "err", err)
 		}
-		if request != nil {
-			return fingerprint, request
+		if requests != nil {
+			return fingerprint, requests
 		}
 	}
 	batch := o.render(tag, chunk)
@@ -140,11 +146,11 @@ func (o *Output) read(tag string, chunk []byte) (enrich.Fingerprint, []byte) {
 	if !known {
 		fingerprint = enrich.NewFingerprint(o.renderer, tag, chunk)
 	}
-	request := batch.Encode()
-	if err := o.journal.Put(fingerprint, request); err != nil {
+	requests := batch.Encode()
+	if err := o.journal.Put(fingerprint, requests); err != nil {
 		o.log.Warn("the journal can't be written; the chunk is kept in memory only", "state_path", o.cfg.StatePath, "err", err)
 	}
-	return fingerprint, request
+	return fingerprint, requests
 }
 
 // render turns a chunk into a batch of events.
