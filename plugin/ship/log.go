@@ -11,7 +11,7 @@ import (
 )
 
 // NewLogger returns a logger that writes lines as Fluent Bit does
-// (src/flb_log.c: "[2026/11/29 13:36:05.000000000] [ info] [output:…] message").
+// (src/flb_log.c: "[2026/11/29 13:36:05.000] [ info] [output:…] message").
 func NewLogger(w io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(&logHandler{w: w, level: level, mu: new(sync.Mutex)})
 }
@@ -28,7 +28,7 @@ func (h *logHandler) Enabled(_ context.Context, level slog.Level) bool { return 
 
 func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "[%s] [%5s] [flink_loki] %s", r.Time.Format("2006/01/02 15:04:05.000000000"),
+	fmt.Fprintf(&b, "[%s] [%5s] [flink_loki] %s", r.Time.Format("2006/01/02 15:04:05.000"),
 		strings.ToLower(r.Level.String()), r.Message)
 	write := func(a slog.Attr) bool {
 		fmt.Fprintf(&b, " %s=%q", a.Key, attrText(a.Value))
