@@ -299,7 +299,7 @@ func TestFlush_tornJournal(t *testing.T) {
 // TestFlush_poisonedChunk overwrites the chunk's memory as soon as the flush says that
 // it has read it: what is pushed does not change.
 func TestFlush_poisonedChunk(t *testing.T) {
-	log, err := os.ReadFile("testdata/jobmanager.log")
+	log, err := os.ReadFile("../../test/logs/2.3.0/declined/jobmanager.log")
 	if err != nil {
 		t.Fatal(err)
 	}

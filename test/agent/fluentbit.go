@@ -8,15 +8,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"flink-loki/test/proc"
 )
 
 // fluentBit is a real Fluent Bit that tails files in its directory, configured as the
 // shipped configurations are.
 type fluentBit struct {
 	bin, dir, config string
-	cmd              *exec.Cmd
+	process          *proc.Process
 	log              *os.File
 }
 
@@ -66,11 +67,10 @@ func (f *fluentBit) Start() error {
 	if f.log, err = os.OpenFile(filepath.Join(f.dir, "fluent-bit.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
 		return err
 	}
-	f.cmd = exec.Command(f.bin, "--config", f.config)
-	f.cmd.Stdout, f.cmd.Stderr = f.log, f.log
-	f.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd := exec.Command(f.bin, "--config", f.config)
+	cmd.Stdout, cmd.Stderr = f.log, f.log
 	before := f.logged(ready)
-	if err := f.cmd.Start(); err != nil {
+	if f.process, err = proc.Start(cmd, false); err != nil {
 		return err
 	}
 	for deadline := time.Now().Add(startTimeout); f.logged(ready) == before; time.Sleep(20 * time.Millisecond) {
@@ -115,25 +115,21 @@ func (f *fluentBit) Send(p Part) (bool, error) {
 func (f *fluentBit) Retry(Part) (bool, error) { return false, f.alive() }
 
 func (f *fluentBit) alive() error {
-	if err := f.cmd.Process.Signal(syscall.Signal(0)); err != nil {
-		return fmt.Errorf("fluent bit has ended: %w\n%s", err, tail(f.log.Name()))
+	select {
+	case <-f.process.Ended():
+		return fmt.Errorf("fluent bit has ended: %w\n%s", f.process.Wait(), tail(f.log.Name()))
+	default:
+		return nil
 	}
-	return nil
 }
 
 func (f *fluentBit) Kill() error {
-	if err := f.cmd.Process.Kill(); err != nil {
-		return err
-	}
-	_ = f.cmd.Wait()
+	f.process.Kill()
 	return f.log.Close()
 }
 
 func (f *fluentBit) Stop() error {
-	if err := f.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return err
-	}
-	if err := f.cmd.Wait(); err != nil {
+	if err := f.process.Terminate(); err != nil {
 		return fmt.Errorf("%w\n%s", err, tail(f.log.Name()))
 	}
 	return f.log.Close()

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"flink-loki/test/proc"
 )
 
 // answerTimeout bounds how long the host may take for an answer: above any flush.
@@ -21,7 +23,7 @@ type host struct {
 	options Options
 	so, bin string
 
-	cmd     *exec.Cmd
+	process *proc.Process
 	in      io.WriteCloser
 	answers chan string
 	log     *os.File
@@ -44,22 +46,27 @@ func (h *host) Start() error {
 		return err
 	}
 	h.framed = map[string]bool{}
-	h.cmd = exec.Command(h.bin, h.so)
-	h.cmd.Stderr = h.log
-	if h.in, err = h.cmd.StdinPipe(); err != nil {
+	cmd := exec.Command(h.bin, h.so)
+	cmd.Stderr = h.log
+	if h.in, err = cmd.StdinPipe(); err != nil {
 		return err
 	}
-	out, err := h.cmd.StdoutPipe()
+	// A pipe of our own: that of cmd would be closed by its Wait, answers unread.
+	out, stdout, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	if err := h.cmd.Start(); err != nil {
+	cmd.Stdout = stdout
+	h.process, err = proc.Start(cmd, false)
+	_ = stdout.Close()
+	if err != nil {
 		return err
 	}
 	answers := make(chan string, 100)
 	h.answers = answers
 	go func() {
 		defer close(answers)
+		defer out.Close()
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			answers <- lines.Text()
 		}
@@ -104,10 +111,7 @@ func (h *host) Send(p Part) (bool, error) {
 func (h *host) Retry(p Part) (bool, error) { return h.Send(p) }
 
 func (h *host) Kill() error {
-	if err := h.cmd.Process.Kill(); err != nil {
-		return err
-	}
-	_ = h.cmd.Wait()
+	h.process.Kill()
 	return h.log.Close()
 }
 
@@ -121,7 +125,7 @@ func (h *host) Stop() error {
 	if err := h.expect("unregister"); err != nil {
 		return err
 	}
-	if err := h.cmd.Wait(); err != nil {
+	if err := h.process.Wait(); err != nil {
 		return err
 	}
 	return h.log.Close()
@@ -136,7 +140,7 @@ func (h *host) answer() (string, error) {
 	select {
 	case answer, ok := <-h.answers:
 		if !ok {
-			return "", h.explain(fmt.Errorf("the host has ended: %v", h.cmd.Wait()))
+			return "", h.explain(fmt.Errorf("the host has ended: %v", h.process.Wait()))
 		}
 		return answer, nil
 	case <-time.After(answerTimeout):

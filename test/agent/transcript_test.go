@@ -18,7 +18,7 @@ import (
 // fake Loki that fails when it is told to. A transcript has one step a line:
 //
 //	start, kill, stop           the agent
-//	part NAME LOG FIRST COUNT   names lines of a log in testdata
+//	part NAME LOG FIRST COUNT   names lines of a log in test/logs
 //	loki fail STATUS            from now on, Loki answers that and stores nothing
 //	loki hang                   … or answers nothing
 //	loki lose                   … or stores, but the answer is lost
@@ -94,9 +94,9 @@ func (p *play) step(words []string) error {
 		if _, err := fmt.Sscan(strings.Join(words[1:], " "), &part.Name, &part.Log, &part.First, &part.Count); err != nil {
 			return err
 		}
-		part.File = "/log/" + part.Log
+		part.File = "/log/" + filepath.Base(part.Log)
 		var err error
-		part.Log, err = filepath.Abs(filepath.Join("testdata", part.Log))
+		part.Log, err = filepath.Abs(filepath.Join("../logs", part.Log))
 		p.parts[part.Name] = part
 		return err
 	case "loki":

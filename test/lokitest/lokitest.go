@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"flink-loki/test/proc"
 )
 
 // Options say which Loki a caller needs. The zero Options take any.
@@ -34,6 +36,8 @@ type Options struct {
 	// Dir is the working directory, made if missing and kept by Stop. Where empty it is a temporary one,
 	// which Stop removes.
 	Dir string
+	// Outlive leaves Loki running when this process ends; then Pid tells whom to end.
+	Outlive bool
 	// ReadyWithin bounds the wait for /ready; one minute where 0.
 	ReadyWithin time.Duration
 }
@@ -52,9 +56,10 @@ type Server struct {
 	args    []string
 	env     []string
 	ready   time.Duration
+	outlive bool
 
 	mu    sync.Mutex
-	child *child
+	child *proc.Process
 }
 
 // Why a test may be skipped.
@@ -68,7 +73,7 @@ var (
 // Start returns a Loki that answers /ready. ctx bounds the start, not the life of the server. Where it
 // fails the working directory stays, with the log that the error quotes.
 func Start(ctx context.Context, o Options) (*Server, error) {
-	s := &Server{tenant: o.Tenant, ready: o.ReadyWithin, client: &http.Client{}}
+	s := &Server{tenant: o.Tenant, ready: o.ReadyWithin, outlive: o.Outlive, client: &http.Client{}}
 	if s.ready == 0 {
 		s.ready = time.Minute
 	}
@@ -134,6 +139,16 @@ func (s *Server) Major() int {
 // Dir returns the working directory of a started Loki, "" for one at LOKI_URL.
 func (s *Server) Dir() string { return s.dir }
 
+// Pid returns the process id of a started Loki, 0 for one at LOKI_URL.
+func (s *Server) Pid() int {
+	if s.bin == "" {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.child.Pid
+}
+
 // errForeign is the answer to what only the owner of a Loki may do.
 var errForeign = errors.New("the loki at LOKI_URL is not ours to stop; start one with Options.Own")
 
@@ -144,7 +159,7 @@ func (s *Server) Kill() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.child.kill()
+	s.child.Kill()
 	return nil
 }
 
@@ -155,7 +170,7 @@ func (s *Server) Restart(ctx context.Context) error {
 		return errForeign
 	}
 	s.mu.Lock()
-	s.child.terminate()
+	_ = s.child.Terminate()
 	s.mu.Unlock()
 	return s.startChild(ctx)
 }
@@ -169,10 +184,10 @@ func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.keepDir {
-		s.child.terminate()
+		_ = s.child.Terminate()
 		return nil
 	}
-	s.child.kill()
+	s.child.Kill()
 	return os.RemoveAll(s.dir)
 }
 

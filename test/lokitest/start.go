@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"flink-loki/test/proc"
 )
 
 const (
@@ -165,15 +167,15 @@ func (s *Server) startChild(ctx context.Context) error {
 	cmd := exec.Command(s.bin, s.args...)
 	cmd.Dir, cmd.Env = s.dir, s.env
 	cmd.Stdout, cmd.Stderr = log, log
-	c, err := spawn(cmd)
+	c, err := proc.Start(cmd, s.outlive)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	s.child = c
 	s.mu.Unlock()
-	if err := s.waitReady(ctx, c.ended); err != nil {
-		c.kill()
+	if err := s.waitReady(ctx, c.Ended()); err != nil {
+		c.Kill()
 		return fmt.Errorf("%s did not start: %w; %s ends with:\n%s", s.bin, err, filepath.Join(s.dir, logFile), s.LogTail())
 	}
 	return nil
