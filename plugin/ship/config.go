@@ -25,6 +25,7 @@ type Config struct {
 	URL       *url.URL
 	TenantID  string
 	Placement loki.Placement
+	Kinds     map[string]bool // names of the kinds that are sent
 	Keys      record.Keys
 	Node      string
 	Location  *time.Location
@@ -75,6 +76,10 @@ var Options = []Option{
 		Name: "structured_metadata", Default: "off", Unit: "`on` or `off`",
 		Help: "Send job, checkpoint, task and host as structured metadata as well (Loki 3.x).",
 		set:  func(c *Config, v string) (err error) { c.Placement.Metadata, err = parseSwitch(v); return err },
+	}, {
+		Name: "kinds", Default: "default", Unit: "`default`, `core`, `all` or a list",
+		Help: "Which kinds of events are sent. A list adds and takes away: `default,+barrier_received,-task_deploying`.",
+		set:  setKinds,
 	}, {
 		Name: "log_key", Default: "log", Unit: "record key",
 		Help: "Record key of the log line. Where a record lacks it: `message`, else the only text of the record.",
@@ -199,6 +204,27 @@ func labelFieldNames() []string {
 		}
 	}
 	return names
+}
+
+// setKinds reads "default", "core", "all" or the name of a kind, and more of them behind
+// + (which may be left out) or -.
+func setKinds(c *Config, v string) error {
+	c.Kinds = map[string]bool{}
+	for item := range strings.SplitSeq(v, ",") {
+		item = strings.TrimSpace(item)
+		name := strings.TrimLeft(item, "+-")
+		known := false
+		for _, kind := range parsers.Kinds {
+			if name == "all" || name == "core" && kind.Core || name == "default" && !kind.Quiet || name == kind.Name {
+				c.Kinds[kind.Name] = !strings.HasPrefix(item, "-")
+				known = true
+			}
+		}
+		if !known {
+			return fmt.Errorf("%q is no kind of event; allowed are default, core, all and the kinds of the event reference", name)
+		}
+	}
+	return nil
 }
 
 func parseSwitch(v string) (bool, error) {

@@ -52,6 +52,24 @@ func TestReadConfig_values(t *testing.T) {
 	}
 }
 
+func TestReadConfig_kinds(t *testing.T) {
+	f := func(value string, has, hasNot string) {
+		t.Helper()
+		c, err := ReadConfig(fakeConfig{"kinds": value}.get)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !c.Kinds[has] || c.Kinds[hasNot] {
+			t.Errorf("kinds=%s: %s is %v, %s is %v", value, has, c.Kinds[has], hasNot, c.Kinds[hasNot])
+		}
+	}
+	f("", "task_deploying", "barrier_received")
+	f("core", "checkpoint_expired", "task_deploying")
+	f("all", "barrier_received", "")
+	f("default,+barrier_received,-task_deploying", "barrier_received", "task_deploying")
+	f("checkpoint_expired, checkpoint_declined", "checkpoint_declined", "checkpoint_completed")
+}
+
 // TestReadConfig_refused gives each option a value that it can't have: the error names
 // the option and says what is allowed.
 func TestReadConfig_refused(t *testing.T) {
@@ -78,6 +96,7 @@ func TestReadConfig_refused(t *testing.T) {
 	f("label_keys", "message", "job_id")
 	f("label_keys", "offset", "job_id")
 	f("structured_metadata", "maybe", "on or off")
+	f("kinds", "default,-checkpoint_expire", `"checkpoint_expire"`, "default, core, all")
 	f("timezone", "Mars/Base", "Europe/Berlin")
 	f("timeout", "soon", "4s")
 	f("timeout", "-1s", "4s")

@@ -168,8 +168,11 @@ func (o *Output) render(tag string, chunk []byte) *loki.Batch {
 	return batch
 }
 
-// add gives an event its identity and puts it into the batch.
+// add gives an event its identity and puts it into the batch, if its kind is sent.
 func (o *Output) add(batch *loki.Batch, tag string, file []byte, e *parsers.Event) {
+	if !o.cfg.Kinds[e.Kind.Name] {
+		return
+	}
 	t, ok := e.Time(parsers.Time)
 	if !ok {
 		t = time.Now() // neither the line nor the record has one

@@ -57,9 +57,9 @@ func Real() bool { return os.Getenv("FLUENT_BIT") != "" }
 // New returns the agent that the environment asks for. It keeps its files in dir.
 func New(dir string, options Options) (Agent, error) {
 	if Real() {
-		return newFluentBit(os.Getenv("FLUENT_BIT"), dir, options)
+		return NewFluentBit(os.Getenv("FLUENT_BIT"), dir, options)
 	}
-	return newHost(dir, options)
+	return NewHost(dir, options)
 }
 
 // Built returns the path of something that "make build" puts into build/bin.

@@ -21,7 +21,8 @@ type fluentBit struct {
 	log              *os.File
 }
 
-func newFluentBit(bin, dir string, options Options) (*fluentBit, error) {
+// NewFluentBit returns an agent in a real Fluent Bit, whose binary is given.
+func NewFluentBit(bin, dir string, options Options) (Agent, error) {
 	so, err := Built("out_flink_loki.so")
 	if err != nil {
 		return nil, err

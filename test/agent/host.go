@@ -30,7 +30,8 @@ type host struct {
 	framed  map[string]bool
 }
 
-func newHost(dir string, options Options) (*host, error) {
+// NewHost returns an agent in the C host.
+func NewHost(dir string, options Options) (Agent, error) {
 	h := &host{dir: dir, options: options}
 	var err error
 	if h.so, err = Built("out_flink_loki.so"); err != nil {

@@ -30,6 +30,9 @@ import (
 // With FLUENT_BIT set, a real Fluent Bit decides which chunk comes when: there "again"
 // does nothing, and neither answers nor bytes are compared.
 func TestTranscripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs the built plug-in and host")
+	}
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no transcripts: %v", err)
