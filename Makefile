@@ -38,8 +38,12 @@ fuzz: ## Fuzz each target for FUZZTIME (default 1m)
 	done
 
 lint: ## Check formatting and run staticcheck (offline once the tools are downloaded)
-	@test -z "$$(gofmt -l $(GO_FILES:%.mod=))" || { gofmt -l . ; exit 1; }
+	@unformatted=$$($(call TOOL,goimports) -local flink-loki -l $(filter %.go,$(GO_FILES))); \
+		test -z "$$unformatted" || { echo "run 'make format' for:"; echo "$$unformatted"; exit 1; }
 	$(call TOOL,staticcheck) ./...
+
+format: ## Format the Go files
+	$(call TOOL,goimports) -local flink-loki -w $(filter %.go,$(GO_FILES))
 
 vuln: ## Look for known vulnerabilities (needs the network)
 	$(call TOOL,govulncheck) ./...
@@ -73,4 +77,4 @@ $(BIN)/loki: test/loki221/go.mod test/loki221/go.sum
 	@echo 'building Loki 2.2.1 for tests and demo, which takes about two minutes the first time …'
 	cd test/loki221 && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X github.com/grafana/loki/pkg/build.Version=2.2.1' -o ../../$@ github.com/grafana/loki/cmd/loki
 
-.PHONY: help build demo smoke test golden bench fuzz lint vuln check e2e clean host loki
+.PHONY: help build demo smoke test golden bench fuzz lint vuln check e2e clean format host loki

@@ -7,22 +7,13 @@ import (
 
 // header is what stands before a line's message.
 type header struct {
-	stamp   stamp
-	level   []byte
-	thread  []byte
-	logger  []byte
-	message []byte
+	stamp  []byte // the time as written, see readStamp
+	level  []byte
+	thread []byte
+	logger []byte
+	// rest starts behind the logger; message is cut from it when it is wanted.
+	rest    []byte
 	rocksDB bool
-}
-
-// stamp is a time as a line prints it, without a zone.
-type stamp struct {
-	year, month, day, hour, minute, second, nano int
-}
-
-// in returns the instant that the stamp means in a zone.
-func (s stamp) in(loc *time.Location) time.Time {
-	return time.Date(s.year, time.Month(s.month), s.day, s.hour, s.minute, s.second, s.nano, loc)
 }
 
 // parseHeader reads the header of a line: one of Flink's layouts, or RocksDB's LOG.
@@ -33,86 +24,115 @@ func (s stamp) in(loc *time.Location) time.Time {
 //	2026-11-29 13:57:20.622 [Checkpoint Timer] WARN  org.apache.flink.….CheckpointCoordinator  - message    logback
 //	2019/09/10-14:22:55.734684 7fef66ffd700 [utilities/checkpoint/checkpoint_impl.cc:83] message
 func parseHeader(line []byte) (h header, ok bool) {
-	// A header of any layout starts with a digit; almost every line of a trace does
-	// not. Some pages put blanks before lines.
-	for len(line) > 0 && line[0] == ' ' {
-		line = line[1:]
-	}
-	if len(line) < len("2006-01-02 15:04:05") || !isDigit(line[0]) {
+	// A header starts with a digit; almost every line of a trace does not. Some pages
+	// put blanks before lines.
+	line = trimLeft(line)
+	if len(line) < stampLen || !isDigit(line[0]) {
 		return h, false
 	}
 	if line[4] == '/' {
 		return parseRocksDBHeader(line)
 	}
-	rest, ok := h.stamp.cut(line, '-', ' ')
-	if !ok {
+	if !isStamp(line, '-', ' ') {
 		return h, false
 	}
-	return h, h.cutContext(rest)
+	end := stampEnd(line)
+	h.stamp = line[:end]
+	// The layout that Flink ships: the level in five columns, then the logger.
+	if rest := line[end:]; len(rest) > 8 && rest[0] == ' ' && rest[6] == ' ' && isLevel(trimRight(rest[1:6])) && isAlpha(rest[7]) {
+		h.level = trimRight(rest[1:6])
+		h.logger, h.rest = cutWord(rest[7:])
+		return h, true
+	}
+	return h, h.cutContext(line[end:])
 }
 
-// cut reads "2006-01-02 15:04:05,000" with any number of decimals after a comma or a
-// dot, and returns what follows.
-func (s *stamp) cut(line []byte, dateSep, timeSep byte) (rest []byte, ok bool) {
-	if line[4] != dateSep || line[7] != dateSep || line[10] != timeSep || line[13] != ':' || line[16] != ':' {
-		return nil, false
+// stampLen is the length of a time without decimals.
+const stampLen = len("2006-01-02 15:04:05")
+
+// isStamp reports whether a line starts with a time: the separators stand where they
+// belong. That its numbers are numbers is for readStamp to see.
+func isStamp(line []byte, dateSep, timeSep byte) bool {
+	return line[4] == dateSep && line[7] == dateSep && line[10] == timeSep && line[13] == ':' && line[16] == ':' &&
+		isDigit(line[18])
+}
+
+// stampEnd returns where the time at the head of a line ends, decimals included.
+func stampEnd(line []byte) int {
+	if len(line) > stampLen+1 && (line[stampLen] == ',' || line[stampLen] == '.') {
+		return stampLen + 1 + span(line[stampLen+1:], isDigit)
 	}
-	year, ok1 := parseInt(line[0:4])
-	month, ok2 := parseInt(line[5:7])
-	day, ok3 := parseInt(line[8:10])
-	hour, ok4 := parseInt(line[11:13])
-	minute, ok5 := parseInt(line[14:16])
-	second, ok6 := parseInt(line[17:19])
+	return stampLen
+}
+
+// readStamp returns the instant that a time means in a zone: "2006-01-02
+// 15:04:05,000", with other separators, and any number of decimals.
+func readStamp(s []byte, loc *time.Location) (time.Time, bool) {
+	if len(s) < stampLen {
+		return time.Time{}, false
+	}
+	year, ok1 := parseInt(s[0:4])
+	month, ok2 := parseInt(s[5:7])
+	day, ok3 := parseInt(s[8:10])
+	hour, ok4 := parseInt(s[11:13])
+	minute, ok5 := parseInt(s[14:16])
+	second, ok6 := parseInt(s[17:19])
 	if !(ok1 && ok2 && ok3 && ok4 && ok5 && ok6) || month < 1 || month > 12 || day < 1 || day > 31 ||
 		hour > 23 || minute > 59 || second > 60 {
-		return nil, false
+		return time.Time{}, false
 	}
-	*s = stamp{int(year), int(month), int(day), int(hour), int(minute), int(second), 0}
-	rest = line[19:]
-	if len(rest) > 1 && (rest[0] == ',' || rest[0] == '.') {
-		digits := span(rest[1:], isDigit)
-		unit := 100_000_000
-		for _, c := range rest[1 : 1+digits] {
-			s.nano += int(c-'0') * unit
-			unit /= 10
-		}
-		rest = rest[1+digits:]
+	nano, unit := 0, 100_000_000
+	for _, c := range s[min(stampLen+1, len(s)):] {
+		nano += int(c-'0') * unit
+		unit /= 10
 	}
-	return rest, true
+	return time.Date(int(year), time.Month(month), int(day), int(hour), int(minute), int(second), nano, loc), true
 }
 
-// cutContext reads level, thread and logger in the orders that layouts have, up to
-// the dash before the message.
+// message cuts what stands between the logger and the message off: log4j's NDC in
+// brackets, and a dash.
+func (h *header) message() []byte {
+	rest := trimLeft(h.rest)
+	if h.rocksDB {
+		return trimRight(rest)
+	}
+	if len(rest) > 0 && rest[0] == '[' {
+		i := bytes.IndexByte(rest, ']')
+		if i < 0 {
+			return nil
+		}
+		rest = trimLeft(rest[i+1:])
+	}
+	if len(rest) == 0 || rest[0] != '-' {
+		return nil
+	}
+	return trimRight(trimLeft(rest[1:]))
+}
+
+// cutContext reads level, thread and logger in the orders that layouts have.
 func (h *header) cutContext(rest []byte) bool {
 	for {
-		rest = bytes.TrimLeft(rest, " ")
+		rest = trimLeft(rest)
 		if len(rest) == 0 {
 			return false
 		}
-		switch {
-		case rest[0] == '-' && len(h.logger) > 0 && (len(rest) == 1 || rest[1] == ' '):
-			h.message = bytes.TrimSpace(rest[1:])
-			return true
-		case rest[0] == '[':
+		if rest[0] == '[' {
 			text, after, ok := cutBracket(rest)
 			if !ok {
 				return false
 			}
-			if len(h.logger) == 0 { // behind the logger stands log4j's NDC
-				h.thread = text
-			}
-			rest = after
+			h.thread, rest = text, after
+			continue
+		}
+		word, after := cutWord(rest)
+		switch {
+		case len(h.level) == 0 && isLevel(word):
+			h.level, rest = word, after
+		case len(h.level) > 0 && isLogger(word):
+			h.logger, h.rest = word, after
+			return true
 		default:
-			word, after := cutWord(rest)
-			switch {
-			case len(h.level) == 0 && isLevel(word):
-				h.level = word
-			case len(h.logger) == 0 && len(h.level) > 0 && bytes.IndexByte(word, '.') > 0:
-				h.logger = word
-			default:
-				return false
-			}
-			rest = after
+			return false
 		}
 	}
 }
@@ -126,9 +146,9 @@ func cutBracket(s []byte) (text, rest []byte, ok bool) {
 			return nil, nil, false
 		}
 		from += i
-		rest = bytes.TrimLeft(s[from+1:], " ")
+		rest = trimLeft(s[from+1:])
 		word, _ := cutWord(rest)
-		if len(rest) < len(s)-from-1 && (isLevel(word) || string(word) == "-" || isLogger(word)) {
+		if len(rest) < len(s)-from-1 && (isLevel(word) || isLogger(word)) {
 			return s[1:from], rest, true
 		}
 	}
@@ -163,29 +183,47 @@ func isLogger(word []byte) bool {
 // The level is printed only when it is not INFO; "Original Log Time" is the true time
 // of a line that was buffered; lines of the options and of EVENT_LOG_v1 have no file.
 func parseRocksDBHeader(line []byte) (h header, ok bool) {
-	rest, ok := h.stamp.cut(line, '/', '-')
-	if !ok || len(rest) < 2 || rest[0] != ' ' {
+	if !isStamp(line, '/', '-') {
 		return h, false
 	}
+	end := stampEnd(line)
+	h.stamp = line[:end]
 	h.rocksDB = true
-	h.thread, rest = cutWord(rest[1:])
-	h.level = []byte("INFO")
-	rest = bytes.TrimLeft(rest, " ")
+	h.level = infoLevel
+	var rest []byte
+	h.thread, rest = cutWord(trimLeft(line[end:]))
+	rest = trimLeft(rest)
 	if level, after, ok := bytes.Cut(rest, []byte("] ")); ok && len(level) > 1 && level[0] == '[' && isLevel(level[1:]) {
 		h.level, rest = level[1:], after
 	}
-	if original, ok := bytes.CutPrefix(rest, []byte("(Original Log Time ")); ok && len(original) >= len("2006/01/02-15:04:05") {
-		var s stamp
-		if after, ok := s.cut(original, '/', '-'); ok {
-			h.stamp = s
-			rest = bytes.TrimPrefix(after, []byte(") "))
-		}
+	if original, ok := bytes.CutPrefix(rest, []byte("(Original Log Time ")); ok && len(original) > stampLen && isStamp(original, '/', '-') {
+		end := stampEnd(original)
+		h.stamp = original[:end]
+		rest = bytes.TrimPrefix(original[end:], []byte(") "))
 	}
 	if len(rest) > 0 && rest[0] == '[' {
 		if file, after, ok := bytes.Cut(rest, []byte("] ")); ok && bytes.IndexByte(file, ':') > 0 && bytes.IndexByte(file, ' ') < 0 {
 			rest = after
 		}
 	}
-	h.message = bytes.TrimSpace(rest)
+	h.rest = rest
 	return h, true
+}
+
+var infoLevel = []byte("INFO")
+
+// trimLeft and trimRight cut blanks off; unlike those of package bytes they are small
+// enough to be inlined.
+func trimLeft(s []byte) []byte {
+	for len(s) > 0 && s[0] == ' ' {
+		s = s[1:]
+	}
+	return s
+}
+
+func trimRight(s []byte) []byte {
+	for len(s) > 0 && (s[len(s)-1] == ' ' || s[len(s)-1] == '\r' || s[len(s)-1] == '\t') {
+		s = s[:len(s)-1]
+	}
+	return s
 }

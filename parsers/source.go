@@ -32,7 +32,8 @@ type Source struct {
 	open      bool // a header was read; lines without one are its trace
 	origin    Origin
 	header    header
-	event     Event // of the header; its Kind is nil where the header is no event
+	message   []byte // of the header, where it is cut
+	event     Event  // of the header; its Kind is nil where the header is no event
 	trace     trace
 	threshold exception // in the trace; its class is nil where there is none
 	scratch   Event
@@ -66,13 +67,20 @@ func (s *Source) line(origin Origin, line []byte) {
 		}
 		return
 	}
-	s.Flush()
+	if s.event.Kind != nil || s.threshold.class != nil {
+		s.Flush()
+	}
 	s.open = true
 	s.header, s.origin = h, origin
+	s.trace = trace{}
+	forms := s.parser.table.formsOf(&h)
+	if forms == nil {
+		return
+	}
+	s.message = h.message()
 	s.event.Reset()
-	s.trace, s.threshold = trace{}, exception{}
-	if forms := s.parser.table.formsOf(&h); forms != nil && forms.forms.match(h.message, &s.event) {
-		s.event.SetText(Component, []byte(forms.component))
+	if forms.forms.match(s.message, &s.event) {
+		s.event.SetText(Component, forms.component)
 		s.learn(s.event.Text(Reason))
 	}
 }
@@ -108,10 +116,6 @@ func (s *Source) learn(words []byte) {
 // Flush emits what is held back. Lines of a trace that come later have lost their
 // header.
 func (s *Source) Flush() {
-	if !s.open {
-		return
-	}
-	s.open = false
 	e := &s.event
 	isEvent := e.Kind != nil
 	if isEvent {
@@ -126,35 +130,47 @@ func (s *Source) Flush() {
 		s.deliver(e)
 	}
 	if s.threshold.class != nil {
-		for _, f := range [...]Field{Reason, ExceptionClass, RootCauseClass, FromState, ToState} {
-			e.Drop(f)
-		}
-		s.parser.table.inTrace.match(s.threshold.words, e)
-		e.SetText(Component, s.parser.table.classes[coordinator.Names[0]].component)
-		e.SetText(ExceptionClass, s.threshold.class)
-		e.SetText(Reason, s.threshold.words)
-		if isEvent {
-			e.SetInt(Part, 1)
-		}
-		s.deliver(e)
+		s.addThreshold(isEvent)
 	}
+	e.Kind = nil
+	s.open, s.threshold = false, exception{}
+}
+
+// addThreshold emits the event of a threshold sentence in the trace, with what the
+// header tells.
+func (s *Source) addThreshold(isSecond bool) {
+	e := &s.event
+	if !isSecond {
+		e.Reset()
+	}
+	for _, f := range [...]Field{Reason, ExceptionClass, RootCauseClass, FromState, ToState} {
+		e.Drop(f)
+	}
+	s.parser.table.inTrace.match(s.threshold.words, e)
+	e.SetText(Component, s.parser.table.classes.find([]byte(coordinator.Names[0])).component)
+	e.SetText(ExceptionClass, s.threshold.class)
+	e.SetText(Reason, s.threshold.words)
+	if isSecond {
+		e.SetInt(Part, 1)
+	}
+	s.message = s.header.message()
+	s.deliver(e)
 }
 
 // deliver adds what every event has and hands it on.
 func (s *Source) deliver(e *Event) {
 	e.Origin = s.origin
 	h := &s.header
-	switch {
-	case h.stamp.year != 0:
-		e.SetTime(Time, h.stamp.in(s.parser.loc))
-	case !s.origin.Time.IsZero():
+	if t, ok := readStamp(h.stamp, s.parser.loc); ok {
+		e.SetTime(Time, t)
+	} else if !s.origin.Time.IsZero() {
 		e.SetTime(Time, s.origin.Time)
 	}
 	e.SetText(EventName, e.Kind.name)
 	e.SetText(Level, h.level)
 	e.SetText(Logger, h.logger)
 	e.SetText(Thread, h.thread)
-	e.SetText(Message, h.message)
+	e.SetText(Message, s.message)
 	if !e.Has(TaskName) && string(e.Text(Component)) == taskManager {
 		fillThreadTask(e, h.thread)
 	}

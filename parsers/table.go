@@ -2,6 +2,7 @@ package parsers
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"sync"
@@ -9,7 +10,7 @@ import (
 
 // table is the compiled form of [Kinds].
 type table struct {
-	classes map[string]*classForms // by full name
+	classes classIndex
 	rocksDB *classForms
 	inTrace formSet // forms without a class
 	causes  formSet
@@ -39,8 +40,8 @@ type compiledForm struct {
 var compiled = sync.OnceValues(func() (*table, error) { return compileTable(Kinds, causes) })
 
 func compileTable(kinds []Kind, causes []Form) (*table, error) {
-	t := &table{classes: map[string]*classForms{}}
-	t.rocksDB = &classForms{component: []byte(rocksDB)}
+	t := &table{rocksDB: &classForms{component: []byte(rocksDB)}}
+	classes := map[string]*classForms{}
 	for i := range kinds {
 		kind := &kinds[i]
 		kind.name = []byte(kind.Name)
@@ -57,14 +58,15 @@ func compileTable(kinds []Kind, causes []Form) (*table, error) {
 					t.rocksDB.forms.add(f)
 				}
 				for _, name := range class.Names {
-					if t.classes[name] == nil {
-						t.classes[name] = &classForms{component: []byte(class.Component)}
+					if classes[name] == nil {
+						classes[name] = &classForms{component: []byte(class.Component)}
 					}
-					t.classes[name].forms.add(f)
+					classes[name].forms.add(f)
 				}
 			}
 		}
 	}
+	t.classes = newClassIndex(classes)
 	for _, form := range causes {
 		f, err := compileForm(nil, form)
 		if err != nil {
@@ -136,5 +138,50 @@ func (t *table) formsOf(h *header) *classForms {
 	if h.rocksDB {
 		return t.rocksDB
 	}
-	return t.classes[string(h.logger)]
+	return t.classes.find(h.logger)
+}
+
+// classIndex finds a class by its full name. Most lines are of classes that are not in
+// it, so a look costs a multiplication: the hash takes length and last eight bytes.
+type classIndex struct {
+	slots []classSlot // open addressing, a power of two, at most a quarter full
+}
+
+type classSlot struct {
+	name  string
+	forms *classForms
+}
+
+func newClassIndex(classes map[string]*classForms) classIndex {
+	size := 1
+	for size < 4*len(classes) {
+		size *= 2
+	}
+	x := classIndex{make([]classSlot, size)}
+	for name, forms := range classes {
+		i := x.slot([]byte(name))
+		for x.slots[i].forms != nil {
+			i = (i + 1) & (size - 1)
+		}
+		x.slots[i] = classSlot{name, forms}
+	}
+	return x
+}
+
+func (x *classIndex) slot(name []byte) int {
+	tail := binary.LittleEndian.Uint64(name[len(name)-8:])
+	return int((tail^uint64(len(name)))*0x9e3779b97f4a7c15>>40) & (len(x.slots) - 1)
+}
+
+// find returns the forms of a class, nil for one that has none.
+func (x *classIndex) find(name []byte) *classForms {
+	if len(name) < 8 {
+		return nil
+	}
+	for i := x.slot(name); x.slots[i].forms != nil; i = (i + 1) & (len(x.slots) - 1) {
+		if x.slots[i].name == string(name) {
+			return x.slots[i].forms
+		}
+	}
+	return nil
 }

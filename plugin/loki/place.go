@@ -1,7 +1,7 @@
 package loki
 
 import (
-	"cmp"
+	"bytes"
 	"maps"
 	"slices"
 	"strings"
@@ -37,8 +37,14 @@ var MetadataFields = []parsers.Field{
 type Batch struct {
 	Placement Placement
 
-	streams map[string][]entry // by label string
+	streams map[string]*stream // by the values of the label keys
 	events  int
+	scratch []byte
+}
+
+type stream struct {
+	labels  string
+	entries []entry
 }
 
 type entry struct {
@@ -51,28 +57,42 @@ type pair struct{ name, value string }
 
 // Add adds an event under the entry time t.
 func (b *Batch) Add(e *parsers.Event, t time.Time) {
-	if b.streams == nil {
-		b.streams = map[string][]entry{}
-	}
-	labels := b.labels(e)
-	b.streams[labels] = append(b.streams[labels], entry{t, e.AppendLogfmt(nil), b.metadata(e)})
+	s := b.stream(e)
+	b.scratch = e.AppendLogfmt(b.scratch[:0])
+	s.entries = append(s.entries, entry{t, bytes.Clone(b.scratch), b.metadata(e)})
 	b.events++
 }
 
 // Len returns the number of events.
 func (b *Batch) Len() int { return b.events }
 
-func (b *Batch) labels(e *parsers.Event) string {
-	labels := maps.Clone(b.Placement.Labels)
-	if labels == nil {
-		labels = model.LabelSet{}
+// stream returns the stream that an event belongs to.
+func (b *Batch) stream(e *parsers.Event) *stream {
+	key := b.scratch[:0]
+	for _, f := range b.Placement.LabelKeys {
+		key = append(e.AppendValue(key, f), 0)
 	}
+	b.scratch = key
+	s, ok := b.streams[string(key)]
+	if !ok {
+		s = &stream{labels: b.labels(e).String()}
+		if b.streams == nil {
+			b.streams = map[string]*stream{}
+		}
+		b.streams[string(key)] = s
+	}
+	return s
+}
+
+func (b *Batch) labels(e *parsers.Event) model.LabelSet {
+	labels := model.LabelSet{}
+	maps.Copy(labels, b.Placement.Labels)
 	for _, f := range b.Placement.LabelKeys {
 		if e.Has(f) {
 			labels[model.LabelName(parsers.Fields[f].Name)] = model.LabelValue(text(e, f))
 		}
 	}
-	return labels.String()
+	return labels
 }
 
 func (b *Batch) metadata(e *parsers.Event) []pair {
@@ -103,34 +123,35 @@ const maxRequestBytes = 1 << 20
 // the order of their times, and those of one time in the order in which they were added.
 func (b *Batch) Encode() [][]byte {
 	var requests [][]byte
-	for _, labels := range slices.Sorted(maps.Keys(b.streams)) {
-		entries := b.streams[labels]
-		slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.time.UnixNano(), b.time.UnixNano()) })
-		var stream []byte // a logproto.StreamAdapter
-		for i, e := range entries {
-			if stream == nil {
-				stream = appendText(nil, 1, labels)
+	byLabels := func(a, b *stream) int { return strings.Compare(a.labels, b.labels) }
+	for _, s := range slices.SortedFunc(maps.Values(b.streams), byLabels) {
+		slices.SortStableFunc(s.entries, func(a, b entry) int { return a.time.Compare(b.time) })
+		var message []byte // a logproto.StreamAdapter
+		for i, e := range s.entries {
+			if message == nil {
+				message = appendText(nil, 1, s.labels)
 			}
-			stream = appendMessage(stream, 2, e.encode())
-			if i == len(entries)-1 || len(stream) >= maxRequestBytes {
-				requests = append(requests, appendMessage(nil, 1, stream))
-				stream = nil
+			b.scratch = e.encode(b.scratch[:0])
+			message = appendMessage(message, 2, b.scratch)
+			if i == len(s.entries)-1 || len(message) >= maxRequestBytes {
+				requests = append(requests, appendMessage(nil, 1, message))
+				message = nil
 			}
 		}
 	}
 	return requests
 }
 
-// encode returns a logproto.EntryAdapter.
-func (e *entry) encode() []byte {
-	var t []byte // google.protobuf.Timestamp
+// encode appends a logproto.EntryAdapter.
+func (e *entry) encode(b []byte) []byte {
+	t := make([]byte, 0, 24) // google.protobuf.Timestamp
 	t = protowire.AppendTag(t, 1, protowire.VarintType)
 	t = protowire.AppendVarint(t, uint64(e.time.Unix()))
 	if n := e.time.Nanosecond(); n != 0 {
 		t = protowire.AppendTag(t, 2, protowire.VarintType)
 		t = protowire.AppendVarint(t, uint64(n))
 	}
-	b := appendMessage(nil, 1, t)
+	b = appendMessage(b, 1, t)
 	b = appendMessage(b, 2, e.line)
 	for _, p := range e.metadata { // logproto.LabelPairAdapter
 		b = appendMessage(b, 3, appendText(appendText(nil, 1, p.name), 2, p.value))

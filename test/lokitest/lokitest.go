@@ -67,7 +67,7 @@ var (
 	// ErrNone is the absence of any Loki to use.
 	ErrNone = errors.New("no Loki to run")
 	// ErrTooOld is a Loki older than Options.MinMajor.
-	ErrTooOld = errors.New("Loki is too old")
+	ErrTooOld = errors.New("too old a Loki")
 )
 
 // Start returns a Loki that answers /ready. ctx bounds the start, not the life of the server. Where it
