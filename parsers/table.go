@@ -25,7 +25,13 @@ type classForms struct {
 // formSet finds the form that a message fits.
 type formSet struct {
 	prefixed [256][]*compiledForm // by the first byte, which every match starts with
-	free     []*compiledForm      // forms that start with a free text
+	free     []anchored           // forms that start with a free text
+}
+
+// anchored are forms that hold the same literal.
+type anchored struct {
+	anchor []byte
+	forms  []*compiledForm
 }
 
 type compiledForm struct {
@@ -97,7 +103,13 @@ func compileForm(kind *Kind, form Form) (*compiledForm, error) {
 
 func (s *formSet) add(f *compiledForm) {
 	if len(f.prefix) == 0 {
-		s.free = append(s.free, f)
+		for i := range s.free {
+			if bytes.Equal(s.free[i].anchor, f.anchor) {
+				s.free[i].forms = append(s.free[i].forms, f)
+				return
+			}
+		}
+		s.free = append(s.free, anchored{f.anchor, []*compiledForm{f}})
 		return
 	}
 	s.prefixed[f.prefix[0]] = append(s.prefixed[f.prefix[0]], f)
@@ -114,9 +126,14 @@ func (s *formSet) match(msg []byte, e *Event) bool {
 			return true
 		}
 	}
-	for _, f := range s.free {
-		if bytes.Contains(msg, f.anchor) && f.match(msg, e) {
-			return true
+	for i := range s.free {
+		if !bytes.Contains(msg, s.free[i].anchor) {
+			continue
+		}
+		for _, f := range s.free[i].forms {
+			if f.match(msg, e) {
+				return true
+			}
 		}
 	}
 	return false

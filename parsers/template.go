@@ -113,13 +113,17 @@ func (t *template) prefix() []byte {
 	return nil
 }
 
-// anchor returns the longest literal, which every match holds.
+// anchor returns a literal that every match holds: the first that is long enough to be
+// rare, so that forms which go on differently have the same, else the longest.
 func (t *template) anchor() []byte {
 	var longest []byte
 	for _, s := range t.segments {
 		for _, el := range s.elements {
-			if el.scan == nil && len(el.literal) > len(longest) {
-				longest = el.literal
+			if el.scan != nil || len(el.literal) <= len(longest) {
+				continue
+			}
+			if longest = el.literal; len(longest) >= 8 {
+				return longest
 			}
 		}
 	}

@@ -206,14 +206,17 @@ var eventTimeHead = []byte{0xd7, 0}
 
 // cutEventTime cuts an extension of type 0 and 8 bytes off: fixext 8, or ext 8.
 func cutEventTime(b []byte) (payload, rest []byte, ok bool) {
-	head := eventTimeHead
-	if !bytes.HasPrefix(b, head) {
-		head = []byte{0xc7, 8, 0}
+	head := 2
+	if !bytes.HasPrefix(b, eventTimeHead) {
+		if !bytes.HasPrefix(b, []byte{0xc7, 8, 0}) {
+			return nil, nil, false
+		}
+		head = 3
 	}
-	if !bytes.HasPrefix(b, head) || len(b) < len(head)+8 {
+	if len(b) < head+8 {
 		return nil, nil, false
 	}
-	return b[len(head) : len(head)+8], b[len(head)+8:], true
+	return b[head : head+8], b[head+8:], true
 }
 
 // readBody reads the keys that are wanted from the body and skips all others.
@@ -229,33 +232,27 @@ func (d *decoder) readBody(b []byte) (rest []byte, err error) {
 	texts := 0
 	for range size {
 		before := len(rest)
-		var key []byte
-		if t := msgp.NextType(rest); t == msgp.StrType || t == msgp.BinType {
-			if key, rest, err = msgp.ReadMapKeyZC(rest); err != nil {
-				return nil, err
-			}
-		} else if rest, err = d.pass(rest); err != nil { // a key that is no text
+		key, after, ok := cutText(rest)
+		if !ok { // a key that is no text
+			after, err = d.pass(rest)
+		}
+		if err != nil {
 			return nil, err
 		}
-		var text []byte
-		switch msgp.NextType(rest) {
-		case msgp.StrType:
-			text, rest, err = msgp.ReadStringZC(rest)
-		case msgp.BinType:
-			text, rest, err = msgp.ReadBytesZC(rest)
-		default:
+		text, after2, ok := cutText(after)
+		if rest = after2; !ok {
 			if d.keys.Offset != "" && string(key) == d.keys.Offset {
-				if n, _, err := msgp.ReadInt64Bytes(rest); err == nil {
+				if n, _, err := msgp.ReadInt64Bytes(after); err == nil {
 					d.rec.Offset = n
 				}
 			}
-			rest, err = d.pass(rest)
+			rest, err = d.pass(after)
 		}
 		if err != nil {
 			return nil, err
 		}
 		d.budget -= before - len(rest)
-		if text == nil {
+		if !ok {
 			continue
 		}
 		switch {
@@ -285,10 +282,36 @@ func (d *decoder) pass(b []byte) ([]byte, error) {
 	rest, err := msgp.Skip(b)
 	if err != nil {
 		d.budget -= len(b)
-	} else if bytes.Contains(b[:len(b)-len(rest)], eventTimeHead) {
+	} else if n := len(b) - len(rest); n > 9 && bytes.Contains(b[:n], eventTimeHead) { // 9: the longest number
 		d.suspect = true
 	}
 	return rest, err
+}
+
+// cutText cuts a str or bin off; ok is false where b starts with neither, or with one
+// that is not whole. It does what msgp's ReadStringZC and ReadBytesZC do, in one step:
+// records are made of texts.
+func cutText(b []byte) (text, rest []byte, ok bool) {
+	if len(b) == 0 {
+		return nil, b, false
+	}
+	head, n := 1, 0
+	switch c := b[0]; {
+	case c&0xe0 == 0xa0: // fixstr
+		n = int(c & 0x1f)
+	case (c == 0xd9 || c == 0xc4) && len(b) > 1: // str 8, bin 8
+		head, n = 2, int(b[1])
+	case (c == 0xda || c == 0xc5) && len(b) > 2: // str 16, bin 16
+		head, n = 3, int(binary.BigEndian.Uint16(b[1:]))
+	case (c == 0xdb || c == 0xc6) && len(b) > 4: // str 32, bin 32
+		head, n = 5, int(binary.BigEndian.Uint32(b[1:]))
+	default:
+		return nil, b, false
+	}
+	if len(b)-head < n {
+		return nil, b, false
+	}
+	return b[head : head+n : head+n], b[head+n:], true
 }
 
 // startsRecord reports whether what follows a record can be the next one.
