@@ -1,5 +1,9 @@
 package parsers
 
+// SchemaVersion counts the breaking changes of events: a kind or field that was renamed,
+// removed, or changed its meaning.
+const SchemaVersion = 1
+
 // Type says how the text of a field is read from a line, stored and printed.
 type Type uint8
 
