@@ -12,7 +12,7 @@ help: ## Print the targets
 
 build: $(BIN)/out_flink_loki.so $(BIN)/flink-loki ## Build the plug-in and the command-line tool into build/bin
 
-demo: build loki ## Replay a real log through the plug-in into a real Loki, and see the alert (KEEP=1 leaves Loki up)
+demo: build host loki ## Replay a real log through the plug-in into a real Loki, and see the alert (KEEP=1 leaves Loki up)
 	@go run ./test/demo $(if $(KEEP),-keep)
 
 smoke: ## Test what needs no server: under a minute

@@ -67,7 +67,7 @@ func Built(name string) (string, error) {
 	_, here, _, _ := runtime.Caller(0)
 	path := filepath.Join(filepath.Dir(here), "..", "..", "build", "bin", name)
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("%w: run \"make build\"", err)
+		return "", fmt.Errorf("%w: run \"make build host\"", err)
 	}
 	return path, nil
 }
