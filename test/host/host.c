@@ -21,6 +21,7 @@
  *                                   "filename" (PATH), "offset" and "log"; FIRST counts
  *                                   from 1; the first record's time is SECONDS
  *   flush OUTPUT CHUNK TAG          -> flush OUTPUT CHUNK CODE, when it returns
+ *   wait N                          until N flushes have returned
  *   exit OUTPUT                     -> exit OUTPUT CODE
  *   unregister                      -> unregister
  *   quit
@@ -257,6 +258,15 @@ struct flush {
     struct flush *next;
 };
 
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    pthread_cond_t returned;
+    struct flush *first, **last;
+    int workers;
+    long done;
+} queue = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, &queue.first, 0, 0};
+
 static _Thread_local struct flush *in_coroutine;
 
 static void flush_coroutine(void)
@@ -287,14 +297,20 @@ static void run_flush(struct flush *f)
     say("flush %s %s %d", f->output->name, f->chunk->name, f->code);
     free(f->tag);
     free(f);
+    pthread_mutex_lock(&queue.lock);
+    queue.done++;
+    pthread_cond_broadcast(&queue.returned);
+    pthread_mutex_unlock(&queue.lock);
 }
 
-static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    struct flush *first, **last;
-    int workers;
-} queue = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, &queue.first, 0};
+static void wait_for(long flushes)
+{
+    pthread_mutex_lock(&queue.lock);
+    while (queue.done < flushes) {
+        pthread_cond_wait(&queue.returned, &queue.lock);
+    }
+    pthread_mutex_unlock(&queue.lock);
+}
 
 static void *worker(void *arg)
 {
@@ -419,6 +435,8 @@ static void run(char *line)
         frame(w[1], w[2], atol(w[3]), atol(w[4]), w[5], atol(w[6]));
     } else if (strcmp(w[0], "flush") == 0 && n == 4) {
         flush(w[1], w[2], w[3]);
+    } else if (strcmp(w[0], "wait") == 0 && n == 2) {
+        wait_for(atol(w[1]));
     } else if (strcmp(w[0], "exit") == 0 && n == 2) {
         say("exit %s %d", w[1], symbols.exit_ctx(find_output(w[1])->context.remote_context));
     } else if (strcmp(w[0], "unregister") == 0 && n == 1) {
