@@ -13,10 +13,16 @@ type Kind struct {
 	// Quiet kinds are parsed but not shipped unless asked for: they are frequent
 	// and say little.
 	Quiet bool
+	// Failure kinds say why a checkpoint failed: their events have failure_reason and
+	// counted, where the text tells them.
+	Failure bool
+	// Reason is the failure_reason of an event whose text tells none.
+	Reason string
 	// Forms are the wordings that mean this kind, newest first.
 	Forms []Form
 
-	name []byte // Name
+	name   []byte         // Name
+	reason *failureReason // Reason
 }
 
 // Form is one wording of a kind.

@@ -63,7 +63,7 @@ var jobManagerKinds = []Kind{
 		},
 	},
 	{
-		Name: "checkpoint_expired", Core: true,
+		Name: "checkpoint_expired", Core: true, Failure: true, Reason: "checkpoint_expired",
 		Doc: "A checkpoint did not complete within its timeout.",
 		Forms: []Form{
 			{ID: "checkpoint-expired", Versions: "1.5-2.3", By: by(coordinator),
@@ -75,7 +75,7 @@ var jobManagerKinds = []Kind{
 		},
 	},
 	{
-		Name: "checkpoint_declined", Core: true,
+		Name: "checkpoint_declined", Core: true, Failure: true, Reason: "checkpoint_declined",
 		Doc: "A task refused a checkpoint. The cause stands below the line from 1.11 on, below the checkpoint_discarded that follows in 1.5 to 1.10.",
 		Forms: []Form{
 			{ID: "checkpoint-declined", Versions: "1.9-2.3", By: by(coordinator),
@@ -89,8 +89,8 @@ var jobManagerKinds = []Kind{
 		},
 	},
 	{
-		Name: "checkpoint_discarded",
-		Doc:  "The coordinator gave a checkpoint up: the same failure as the decline before it.",
+		Name: "checkpoint_discarded", Failure: true,
+		Doc: "The coordinator gave a checkpoint up: the same failure as the decline before it.",
 		Forms: []Form{
 			{ID: "checkpoint-discarding", Versions: "1.5-1.10", By: by(coordinator),
 				Text: "Discarding checkpoint {checkpoint_id} of job {job_id}."},
@@ -101,7 +101,7 @@ var jobManagerKinds = []Kind{
 		},
 	},
 	{
-		Name: "checkpoint_failed", Core: true,
+		Name: "checkpoint_failed", Core: true, Failure: true,
 		Doc: "The coordinator counted a failure. The same one as an expiry or decline of that checkpoint, alone for other reasons; counted says whether it is one of checkpointing.",
 		Forms: []Form{
 			{ID: "checkpoint-trigger-failed", Versions: "1.14-2.3", By: by(failureManager),
@@ -117,8 +117,8 @@ var jobManagerKinds = []Kind{
 		},
 	},
 	{
-		Name: "checkpoint_not_triggered",
-		Doc:  "No checkpoint was started, most often because a task was not running: normal just after a start.",
+		Name: "checkpoint_not_triggered", Failure: true,
+		Doc: "No checkpoint was started, most often because a task was not running: normal just after a start.",
 		Forms: []Form{
 			{ID: "checkpoint-trigger-skipped", Versions: "1.14-2.3", By: by(failureManager),
 				Text: "Failed to trigger checkpoint for job {job_id} since {reason}."},
@@ -157,8 +157,8 @@ var jobManagerKinds = []Kind{
 		},
 	},
 	{
-		Name: "checkpoint_late_decline",
-		Doc:  "A task declined a checkpoint that the coordinator had already given up.",
+		Name: "checkpoint_late_decline", Failure: true,
+		Doc: "A task declined a checkpoint that the coordinator had already given up.",
 		Forms: []Form{
 			{ID: "checkpoint-late-decline", Versions: "1.9-2.3", By: by(coordinator),
 				Text: "Received another decline message for now expired checkpoint attempt {checkpoint_id} from task {task_attempt_id} of job {job_id} at {task_location} : {reason}"},
@@ -169,8 +169,8 @@ var jobManagerKinds = []Kind{
 		},
 	},
 	{
-		Name: "checkpoint_unknown_message",
-		Doc:  "A task answered a checkpoint, or as a task, that the coordinator does not know.",
+		Name: "checkpoint_unknown_message", Failure: true,
+		Doc: "A task answered a checkpoint, or as a task, that the coordinator does not know.",
 		Forms: []Form{
 			{ID: "checkpoint-ack-unknown-checkpoint", Versions: "1.9-2.3", By: by(coordinator),
 				Text: "Received message for an unknown checkpoint {checkpoint_id} from task {task_attempt_id} of job {job_id} at {task_location}."},

@@ -168,7 +168,7 @@ var taskManagerKinds = []Kind{
 		},
 	},
 	{
-		Name: "alignment_aborted", Core: true,
+		Name: "alignment_aborted", Core: true, Failure: true,
 		Doc: "A task gave an alignment up.",
 		Forms: []Form{
 			{ID: "barrier-alignment-aborted", Versions: "1.13-2.3", By: by(barrierHandler),
@@ -248,7 +248,7 @@ var taskManagerKinds = []Kind{
 		},
 	},
 	{
-		Name: "snapshot_async_failed", Core: true,
+		Name: "snapshot_async_failed", Core: true, Failure: true,
 		Doc: "The asynchronous part of a snapshot failed or was cancelled; the exception stands below.",
 		Forms: []Form{
 			{ID: "checkpoint-async-failed", Versions: "1.10-2.3", By: by(asyncRunnable, streamTask),
@@ -256,7 +256,7 @@ var taskManagerKinds = []Kind{
 		},
 	},
 	{
-		Name: "snapshot_failed", Core: true,
+		Name: "snapshot_failed", Core: true, Failure: true,
 		Doc: "A snapshot failed in its synchronous part.",
 		Forms: []Form{
 			{ID: "checkpoint-snapshot-failed", Versions: "1.11-2.3", By: by(operators, subtaskSnapshot),

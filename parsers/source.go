@@ -35,7 +35,8 @@ type Source struct {
 	message   []byte // of the header, where it is cut
 	event     Event  // of the header; its Kind is nil where the header is no event
 	trace     trace
-	threshold exception // in the trace; its class is nil where there is none
+	reason    *failureReason // the first that the trace names
+	threshold exception      // in the trace; its class is nil where there is none
 	scratch   Event
 }
 
@@ -72,7 +73,7 @@ func (s *Source) line(origin Origin, line []byte) {
 	}
 	s.open = true
 	s.header, s.origin = h, origin
-	s.trace = trace{}
+	s.trace, s.reason = trace{}, nil
 	forms := s.parser.table.formsOf(&h)
 	if forms == nil {
 		return
@@ -93,6 +94,9 @@ func (s *Source) below(line []byte) {
 	}
 	if s.event.Kind != nil {
 		s.learn(ex.words)
+		if s.reason == nil {
+			s.reason = findReason(cutReason(ex.words))
+		}
 	}
 	if s.threshold.class == nil && s.parser.table.inTrace.match(ex.words, &s.scratch) {
 		s.threshold = ex
@@ -127,6 +131,7 @@ func (s *Source) Flush() {
 		}
 		e.SetText(RootCauseClass, s.trace.root)
 		e.SetText(Reason, cutReason(e.Text(Reason)))
+		s.judge(e)
 		s.deliver(e)
 	}
 	if s.threshold.class != nil {
@@ -134,6 +139,24 @@ func (s *Source) Flush() {
 	}
 	e.Kind = nil
 	s.open, s.threshold = false, exception{}
+}
+
+// judge sets failure_reason and counted from what the line and its trace say.
+func (s *Source) judge(e *Event) {
+	if !e.Kind.Failure {
+		return
+	}
+	reason := findReason(e.Text(Reason))
+	if reason == nil {
+		reason = s.reason
+	}
+	if reason == nil {
+		reason = e.Kind.reason
+	}
+	if reason != nil {
+		e.SetText(FailureReason, reason.value)
+		e.SetBool(Counted, reason.counted)
+	}
 }
 
 // addThreshold emits the event of a threshold sentence in the trace, with what the

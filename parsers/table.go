@@ -48,9 +48,15 @@ var compiled = sync.OnceValues(func() (*table, error) { return compileTable(Kind
 func compileTable(kinds []Kind, causes []Form) (*table, error) {
 	t := &table{rocksDB: &classForms{component: []byte(rocksDB)}}
 	classes := map[string]*classForms{}
+	for i := range failureReasons {
+		failureReasons[i].value = []byte(failureReasons[i].name)
+	}
 	for i := range kinds {
 		kind := &kinds[i]
 		kind.name = []byte(kind.Name)
+		if kind.reason = reasonByName(kind.Reason); kind.Reason != "" && kind.reason == nil {
+			return nil, fmt.Errorf("%s: no reason %s", kind.Name, kind.Reason)
+		}
 		for _, form := range kind.Forms {
 			f, err := compileForm(kind, form)
 			if err != nil {
