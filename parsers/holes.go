@@ -13,14 +13,18 @@ type hole struct {
 	scan func(s []byte) int
 	// fill stores the text v. It never fails: what it can't read stays absent.
 	fill func(e *Event, v []byte)
+	// valid says whether a free text can be what it stands for, so that a literal in its
+	// middle does not end it. nil: anything can.
+	valid func(v []byte) bool
 }
 
 // holes are the holes that read more, or other, than the one field of their name. Any
 // other hole has the name of a field and is read as the field's type says.
 var holes = map[string]hole{
 	"":                   {},
-	"task":               {fill: fillTask},
+	"task":               {fill: fillTask, valid: isTask},
 	"task_location":      {fill: fillTaskLocation},
+	"bare_host":          {fill: func(e *Event, v []byte) { e.SetText(Host, v) }, valid: isHost},
 	"slot":               {fill: fillSlot},
 	"resource":           {fill: fillResource},
 	"checkpoint_type":    {fill: fillCheckpointType},
@@ -39,19 +43,19 @@ var holes = map[string]hole{
 func holeFor(f Field) hole {
 	switch Fields[f].Type {
 	case ID:
-		return hole{scanID, func(e *Event, v []byte) { setID(e, f, v) }}
+		return hole{scan: scanID, fill: func(e *Event, v []byte) { setID(e, f, v) }}
 	case AttemptID:
-		return hole{scanAttemptID, func(e *Event, v []byte) { setAttemptID(e, f, v) }}
+		return hole{scan: scanAttemptID, fill: func(e *Event, v []byte) { setAttemptID(e, f, v) }}
 	case Int:
-		return hole{scanInt, func(e *Event, v []byte) { setInt(e, f, v) }}
+		return hole{scan: scanInt, fill: func(e *Event, v []byte) { setInt(e, f, v) }}
 	case Number:
-		return hole{scanNumber, func(e *Event, v []byte) { setNumber(e, f, v) }}
+		return hole{scan: scanNumber, fill: func(e *Event, v []byte) { setNumber(e, f, v) }}
 	case Bool:
-		return hole{scanWord, func(e *Event, v []byte) { setBool(e, f, v) }}
+		return hole{scan: scanWord, fill: func(e *Event, v []byte) { setBool(e, f, v) }}
 	case Word:
-		return hole{scanWord, func(e *Event, v []byte) { e.SetText(f, v) }}
+		return hole{scan: scanWord, fill: func(e *Event, v []byte) { e.SetText(f, v) }}
 	}
-	return hole{nil, func(e *Event, v []byte) { e.SetText(f, v) }}
+	return hole{fill: func(e *Event, v []byte) { e.SetText(f, v) }}
 }
 
 // Values with a shape of their own.
@@ -187,18 +191,33 @@ func parseInt(v []byte) (int64, bool) {
 // as the TaskManager does since Flink 1.12, and either with " (execution attempt id)"
 // behind it. The name is the user's and may hold any of this: the last one counts.
 func fillTask(e *Event, v []byte) {
-	v = bytes.TrimSpace(v)
-	if open := bytes.LastIndexByte(v, '('); open > 0 && v[len(v)-1] == ')' {
-		if id := v[open+1 : len(v)-1]; len(id) >= idLen && scanAttemptID(id) == len(id) {
-			e.SetText(TaskAttemptID, id)
-			v = bytes.TrimSpace(v[:open])
-		}
+	v, attempt := cutAttempt(bytes.TrimSpace(v))
+	if attempt != nil {
+		e.SetText(TaskAttemptID, attempt)
 	}
 	name, subtask, ok := cutSubtask(v)
 	if ok {
 		subtask.fill(e)
 	}
 	e.SetText(TaskName, name)
+}
+
+func isTask(v []byte) bool {
+	v, _ = cutAttempt(bytes.TrimSpace(v))
+	_, _, ok := cutSubtask(v)
+	return ok
+}
+
+// cutAttempt cuts " (execution attempt id)" off the end of a task.
+func cutAttempt(v []byte) (task, id []byte) {
+	open := bytes.LastIndexByte(v, '(')
+	if open < 1 || v[len(v)-1] != ')' {
+		return v, nil
+	}
+	if id = v[open+1 : len(v)-1]; len(id) < idLen || scanAttemptID(id) != len(id) {
+		return v, nil
+	}
+	return bytes.TrimSpace(v[:open]), id
 }
 
 // subtask is the "(i/n)#attempt" behind a task's name.
@@ -239,24 +258,25 @@ func cutSubtask(v []byte) (name []byte, s subtask, ok bool) {
 	return bytes.TrimSpace(rest[:open]), s, true
 }
 
+// isHost reports whether a text can be a host's name or address and nothing more.
+func isHost(v []byte) bool {
+	return len(v) > 0 && span(v, func(c byte) bool {
+		return isAlpha(c) || isDigit(c) || c == '.' || c == '-' || c == '_' || c == ':'
+	}) == len(v)
+}
+
 // fillTaskLocation reads Flink's TaskManagerLocation, "<resource id> @ <host>
-// (dataPort=<port>)", and the bare host of Flink 1.3 to 1.7. What stands there when
-// the place is not known ("Unknown location", "[unassigned resource]", "not
-// deployed", a slot object) fills nothing.
+// (dataPort=<port>)". What stands there when the place is not known ("Unknown
+// location", "[unassigned resource]", "not deployed", a slot object) fills nothing.
 func fillTaskLocation(e *Event, v []byte) {
 	at := bytes.LastIndex(v, []byte(" @ "))
 	if at < 0 {
-		if bytes.IndexFunc(v, func(r rune) bool {
-			return !isAlpha(byte(r)) && !isDigit(byte(r)) && r != '.' && r != '-' && r != '_' && r != ':'
-		}) < 0 {
-			e.SetText(Host, v)
-		}
 		return
 	}
 	e.SetText(TMID, bytes.TrimSpace(v[:at]))
-	host, port, ok := bytes.Cut(v[at+3:], []byte(" (dataPort="))
-	if ok {
-		setInt(e, DataPort, bytes.TrimSuffix(port, []byte(")")))
+	host, port, _ := bytes.Cut(v[at+3:], []byte(" (dataPort="))
+	if port, ok := bytes.CutSuffix(port, []byte(")")); ok {
+		setInt(e, DataPort, port)
 	}
 	if bytes.IndexByte(host, ' ') < 0 {
 		e.SetText(Host, host)

@@ -364,7 +364,9 @@ var jobManagerKinds = []Kind{
 				Text: "Deploying {task} (attempt #{task_attempt_num}) with attempt id {task_attempt_id} to {task_location} with allocation id {allocation_id}"},
 			{Versions: "a fork", By: by(executionGraph),
 				Text: "Deploying {task} (attempt #{task_attempt_num}) to slot {slot} on {host}"},
-			{ID: "task-deploying", Versions: "1.3-1.11", By: by(executionGraph), // up to 1.7 the location is the host alone
+			{ID: "task-deploying", Versions: "1.3-1.7", By: by(executionGraph),
+				Text: "Deploying {task} (attempt #{task_attempt_num}) to {bare_host}"},
+			{ID: "task-deploying", Versions: "1.8-1.11", By: by(executionGraph),
 				Text: "Deploying {task} (attempt #{task_attempt_num}) to {task_location}"},
 		},
 	},

@@ -80,7 +80,7 @@ func (s *Source) line(origin Origin, line []byte) {
 	}
 	s.message = h.message()
 	s.event.Reset()
-	if forms.forms.match(s.message, &s.event) {
+	if forms.forms.match(s.message, &s.event) || forms.forms.matchDamaged(s.message, &s.event) {
 		s.event.SetText(Component, forms.component)
 		s.learn(s.event.Text(Reason))
 	}

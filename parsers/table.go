@@ -149,11 +149,16 @@ func (f *compiledForm) match(msg []byte, e *Event) bool {
 	if !f.template.match(msg, e) {
 		return false
 	}
+	f.apply(e)
+	return true
+}
+
+// apply gives the event what every line of the form means.
+func (f *compiledForm) apply(e *Event) {
 	e.Kind = f.kind
 	if f.set != nil {
 		f.set(e)
 	}
-	return true
 }
 
 // formsOf returns the forms that can stand behind a header, nil for none.

@@ -21,7 +21,8 @@ type template struct {
 
 // segment is a run of elements without a free text between them.
 type segment struct {
-	free     int // hole of the free text before the segment; -1 for none
+	free     int               // hole of the free text before the segment; -1 for none
+	valid    func([]byte) bool // what the free text must be; nil for anything
 	elements []element
 }
 
@@ -73,7 +74,7 @@ func compile(text string) (*template, error) {
 			if current.free >= 0 || len(current.elements) > 0 {
 				t.segments = append(t.segments, current)
 			}
-			current = segment{free: index}
+			current = segment{free: index, valid: h.valid}
 		}
 		if current.free >= 0 && len(current.elements) == 1 && current.elements[0].scan != nil {
 			return nil, fmt.Errorf("no literal between a free text and {%s}", name)
@@ -145,9 +146,9 @@ func (t *template) match(msg []byte, e *Event) bool {
 			}
 			pos = end
 		case len(s.elements) == 0:
-			end := len(msg)
-			if t.dot && end > pos && msg[end-1] == '.' {
-				end--
+			end := t.endOfText(msg, pos)
+			if s.valid != nil && !s.valid(msg[pos:end]) {
+				return false
 			}
 			ranges[s.free] = textRange{pos, end}
 		default:
@@ -158,7 +159,10 @@ func (t *template) match(msg []byte, e *Event) bool {
 					return false
 				}
 				from += next
-				if end = s.at(msg, from, &ranges); end >= 0 && (!last || t.atEnd(msg, end)) {
+				if end = s.at(msg, from, &ranges); end < 0 || last && !t.atEnd(msg, end) {
+					continue
+				}
+				if s.valid == nil || s.valid(msg[start:from]) {
 					ranges[s.free] = textRange{start, from}
 					break
 				}
@@ -166,12 +170,16 @@ func (t *template) match(msg []byte, e *Event) bool {
 			pos = end
 		}
 	}
+	t.fill(msg, &ranges, e)
+	return true
+}
+
+func (t *template) fill(msg []byte, ranges *[maxHoles]textRange, e *Event) {
 	for i, fill := range t.fills {
-		if fill != nil {
+		if fill != nil && ranges[i].end > ranges[i].start {
 			fill(e, msg[ranges[i].start:ranges[i].end])
 		}
 	}
-	return true
 }
 
 // at matches the segment's elements at pos and returns where they end, -1 for none.
@@ -199,4 +207,13 @@ func (s *segment) at(msg []byte, pos int, ranges *[maxHoles]textRange) int {
 func (t *template) atEnd(msg []byte, pos int) bool {
 	rest := msg[pos:]
 	return len(rest) == 0 || t.dot && (string(rest) == "." || string(rest) == "..")
+}
+
+// endOfText returns where a free text at the end of the message ends: before Flink's
+// final dot.
+func (t *template) endOfText(msg []byte, pos int) int {
+	if end := len(msg); !t.dot || end == pos || msg[end-1] != '.' {
+		return end
+	}
+	return len(msg) - 1
 }

@@ -33,7 +33,7 @@ func TestParse_formats(t *testing.T) {
 		}
 	}
 	f(`{"line":2,"time":"2019-09-02T17:12:00.31Z","event":"checkpoint_expired",`)
-	f(`"job_id":"85d268e6fbc19411185f7e4868a44178","checkpoint_id":10424,"message":"Checkpoint 10424 of job`)
+	f(`"job_id":"85d268e6fbc19411185f7e4868a44178","checkpoint_id":10424,"failure_reason":"checkpoint_expired","counted":true,"message":"Checkpoint 10424 of job`)
 	f(`line=2 time=2019-09-02T17:12:00.31Z event=checkpoint_expired component=jobmanager`, "--format", "logfmt")
 	f("2019-09-02 17:12:00.310  checkpoint_expired  10424", "--format", "table")
 	f(`"time":"2019-09-02T15:12:00.31Z"`, "--timezone", "Europe/Berlin")
