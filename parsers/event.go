@@ -40,6 +40,9 @@ type Origin struct {
 	Offset int64
 	// Time is the record's own time, the zero Time when not known.
 	Time time.Time
+	// URL is where the record was fetched from, for answers of Flink's REST API, which
+	// do not name their job; nil when not known.
+	URL []byte
 }
 
 // Reset empties the event.

@@ -46,7 +46,7 @@ type Form struct {
 
 // Kinds lists every event that a line can become. A new kind is one entry in one of
 // the tables that it joins, and one golden pair in testdata.
-var Kinds = slices.Concat(jobManagerKinds, taskManagerKinds, rocksDBKinds, kafkaKinds)
+var Kinds = slices.Concat(jobManagerKinds, taskManagerKinds, rocksDBKinds, kafkaKinds, restKinds)
 
 // The components: who said a line.
 const (
@@ -54,6 +54,7 @@ const (
 	taskManager = "taskmanager"
 	rocksDB     = "rocksdb"
 	kafka       = "kafka"
+	rest        = "rest"
 )
 
 // Class is a class that logs under its own name.

@@ -7,6 +7,9 @@ var (
 	coordinator    = class(jobManager, "org.apache.flink.runtime.checkpoint.CheckpointCoordinator")
 	failureManager = class(jobManager, "org.apache.flink.runtime.checkpoint.CheckpointFailureManager")
 	requestDecider = class(jobManager, "org.apache.flink.runtime.checkpoint.CheckpointRequestDecider")
+	statsTracker   = class(jobManager,
+		"org.apache.flink.runtime.checkpoint.DefaultCheckpointStatsTracker",
+		"org.apache.flink.runtime.checkpoint.CheckpointStatsTracker")
 	// Flink 1.0 and 1.1.
 	savepointCoordinator = class(jobManager, "org.apache.flink.runtime.checkpoint.savepoint.SavepointCoordinator")
 	checkpointStores     = class(jobManager,
@@ -234,6 +237,19 @@ var jobManagerKinds = []Kind{
 		Forms: []Form{
 			{ID: "checkpoint-request-queue-time", Versions: "1.11-2.3", By: by(requestDecider),
 				Text: "checkpoint request time in queue: {duration_ms}"},
+		},
+	},
+	{
+		Name: "checkpoint_statistics", Core: true, Failure: true,
+		Doc: "Flink's own statistics of one checkpoint, with the vertices that have not acknowledged it: its DEBUG line since 1.18, or an answer of its REST API.",
+		Forms: []Form{
+			{ID: "checkpoint-stats-dump", Versions: "1.18-2.3", By: by(statsTracker),
+				Text: "CheckpointStatistics (for jobID={job_id}, checkpointId={checkpoint_id}) dump = {checkpoint_statistics}"},
+			{ID: "checkpoint-stats-dump", Versions: "1.18-2.3", By: by(statsTracker),
+				Text: "Fail to log CheckpointStatistics"},
+			{Versions: "1.3-2.3", By: by(restAPI), Text: "/jobs/:jobid/checkpoints"},
+			{Versions: "1.3-2.3", By: by(restAPI), Text: "/jobs/:jobid/checkpoints/details/:checkpointid"},
+			{Versions: "1.3-2.3", By: by(restAPI), Text: "/jobs/:jobid/checkpoints/details/:checkpointid/subtasks/:vertexid"},
 		},
 	},
 	{

@@ -62,6 +62,10 @@ func (s *Source) Record(origin Origin, text []byte) {
 
 func (s *Source) line(origin Origin, line []byte) {
 	h, ok := parseHeader(line)
+	if !ok && len(line) > 0 && line[0] == '{' {
+		s.json(origin, line)
+		return
+	}
 	if !ok {
 		if s.open {
 			s.below(line)
@@ -84,6 +88,22 @@ func (s *Source) line(origin Origin, line []byte) {
 		s.event.SetText(Component, forms.component)
 		s.learn(s.event.Text(Reason))
 	}
+}
+
+// json reads a line that is a JSON object.
+func (s *Source) json(origin Origin, line []byte) {
+	s.Flush()
+	s.origin, s.header, s.message = origin, header{}, nil
+	part := int64(0)
+	s.parser.table.restEvents(line, origin.URL, &s.event, func(e *Event) {
+		if part > 0 {
+			e.SetInt(Part, part)
+		}
+		part++
+		s.judge(e)
+		s.deliver(e)
+	})
+	s.event.Kind = nil
 }
 
 // below reads a line of the trace below the open header.
@@ -186,7 +206,7 @@ func (s *Source) deliver(e *Event) {
 	h := &s.header
 	if t, ok := readStamp(h.stamp, s.parser.loc); ok {
 		e.SetTime(Time, t)
-	} else if !s.origin.Time.IsZero() {
+	} else if !e.Has(Time) && !s.origin.Time.IsZero() {
 		e.SetTime(Time, s.origin.Time)
 	}
 	e.SetText(EventName, e.Kind.name)

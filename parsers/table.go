@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -14,6 +15,8 @@ type table struct {
 	rocksDB *classForms
 	inTrace formSet // forms without a class
 	causes  formSet
+
+	statistics, backPressure *Kind // of answers of the REST API
 }
 
 // classForms are the forms that one class can write.
@@ -58,6 +61,9 @@ func compileTable(kinds []Kind, causes []Form) (*table, error) {
 			return nil, fmt.Errorf("%s: no reason %s", kind.Name, kind.Reason)
 		}
 		for _, form := range kind.Forms {
+			if slices.Contains(form.By, restAPI) {
+				continue // an answer is told by its keys
+			}
 			f, err := compileForm(kind, form)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %q: %w", kind.Name, form.Text, err)
@@ -79,6 +85,14 @@ func compileTable(kinds []Kind, causes []Form) (*table, error) {
 		}
 	}
 	t.classes = newClassIndex(classes)
+	for i := range kinds {
+		switch kinds[i].Name {
+		case "checkpoint_statistics":
+			t.statistics = &kinds[i]
+		case "backpressure_sampled":
+			t.backPressure = &kinds[i]
+		}
+	}
 	for _, form := range causes {
 		f, err := compileForm(nil, form)
 		if err != nil {
