@@ -16,19 +16,23 @@ type hole struct {
 	// valid says whether a free text can be what it stands for, so that a literal in its
 	// middle does not end it. nil: anything can.
 	valid func(v []byte) bool
+	// last makes a free text end at the last literal that fits instead of the first: a
+	// task's name can hold Flink's own sentences, what follows it can't.
+	last bool
 }
 
 // holes are the holes that read more, or other, than the one field of their name. Any
 // other hole has the name of a field and is read as the field's type says.
 var holes = map[string]hole{
 	"":                      {},
-	"task":                  {fill: fillTask, valid: isTask},
+	"task":                  {fill: fillTask, valid: isTask, last: true},
 	"task_location":         {fill: fillTaskLocation},
 	"bare_host":             {fill: func(e *Event, v []byte) { e.SetText(Host, v) }, valid: isHost},
 	"slot":                  {fill: fillSlot},
 	"resource":              {fill: fillResource},
 	"checkpoint_type":       {fill: fillCheckpointType},
-	"channel":               {fill: fillChannel},
+	"channel":               {fill: fillChannel, valid: isChannel},
+	"number":             {scan: scanInt},
 	"location":              {fill: fillLocation},
 	"storage":               {fill: fillStorage},
 	"snapshot_directory":    {fill: fillSnapshotDirectory},
@@ -325,6 +329,10 @@ func fillChannel(e *Event, v []byte) {
 	setInt(e, Channel, v)
 }
 
+func isChannel(v []byte) bool {
+	return len(v) > 0 && (span(v, isDigit) == len(v) || bytes.HasPrefix(v, []byte("InputChannelInfo{")) && bytes.IndexByte(v, '}') == len(v)-1)
+}
+
 // fillLocation reads a path; "<checkpoint-not-externally-addressable>" is none.
 func fillLocation(e *Event, v []byte) {
 	if !bytes.HasPrefix(v, []byte("<")) {
@@ -347,15 +355,18 @@ func fillStorage(e *Event, v []byte) {
 // fillSnapshotDirectory reads the directory of a RocksDB snapshot.
 func fillSnapshotDirectory(e *Event, v []byte) { fillLocation(e, v) }
 
-// fillPathIDs takes the ids that Flink's directories spell:
+// fillPathIDs takes the ids that Flink's directories spell, where the event does not
+// have them already:
 //
 //	…/<job id>/chk-<checkpoint id>
 //	…/job_<job id>_op_<operator>_<operator id>__<i>_<n>__uuid_<uuid>/…
 func fillPathIDs(e *Event, path []byte) {
 	if i := bytes.LastIndex(path, []byte("/chk-")); i >= 0 {
 		id := path[i+len("/chk-"):]
-		setInt(e, CheckpointID, id[:span(id, isDigit)])
-		if i >= idLen && (i == idLen || path[i-idLen-1] == '/') {
+		if !e.Has(CheckpointID) {
+			setInt(e, CheckpointID, id[:span(id, isDigit)])
+		}
+		if !e.Has(JobID) && i >= idLen && (i == idLen || path[i-idLen-1] == '/') {
 			setID(e, JobID, path[i-idLen:i])
 		}
 	}
@@ -367,7 +378,9 @@ func fillPathIDs(e *Event, path []byte) {
 	if !ok || len(db) < idLen+len("_op_") || string(db[idLen:idLen+len("_op_")]) != "_op_" {
 		return
 	}
-	setID(e, JobID, db[:idLen])
+	if !e.Has(JobID) {
+		setID(e, JobID, db[:idLen])
+	}
 	operator := db[idLen+len("_op_"):]
 	i = bytes.LastIndex(operator, []byte("__"))
 	if i < idLen+1 || operator[i-idLen-1] != '_' {

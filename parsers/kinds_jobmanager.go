@@ -375,7 +375,7 @@ var jobManagerKinds = []Kind{
 		Doc:  "The JobManager deploys a task: which attempt goes to which host.",
 		Forms: []Form{
 			{ID: "task-deploying", Versions: "1.15-2.3", By: by(executionGraph),
-				Text: "Deploying {task} (attempt #{task_attempt_num}) with attempt id {task_attempt_id} and vertex id {vertex_id}_{subtask_index} to {task_location} with allocation id {allocation_id}"},
+				Text: "Deploying {task} (attempt #{task_attempt_num}) with attempt id {task_attempt_id} and vertex id {vertex_id}_{number} to {task_location} with allocation id {allocation_id}"},
 			{ID: "task-deploying", Versions: "1.12-1.14", By: by(executionGraph),
 				Text: "Deploying {task} (attempt #{task_attempt_num}) with attempt id {task_attempt_id} to {task_location} with allocation id {allocation_id}"},
 			{Versions: "a fork", By: by(executionGraph),

@@ -11,7 +11,8 @@ const maxHoles = 16
 
 // template is a compiled form: segments of literals and of values with a shape of
 // their own, between free texts. The first place at which a segment fits ends the
-// free text before it, so a match costs one search for each free text.
+// free text before it (the last, for a task's name), and is not reconsidered: a match
+// costs one search for each free text.
 type template struct {
 	segments []segment
 	fills    []func(*Event, []byte) // by hole; nil for a hole that is not kept
@@ -23,6 +24,7 @@ type template struct {
 type segment struct {
 	free     int               // hole of the free text before the segment; -1 for none
 	valid    func([]byte) bool // what the free text must be; nil for anything
+	last     bool              // the free text ends at the last place that fits
 	elements []element
 }
 
@@ -74,7 +76,7 @@ func compile(text string) (*template, error) {
 			if current.free >= 0 || len(current.elements) > 0 {
 				t.segments = append(t.segments, current)
 			}
-			current = segment{free: index, valid: h.valid}
+			current = segment{free: index, valid: h.valid, last: h.last}
 		}
 		if current.free >= 0 && len(current.elements) == 1 && current.elements[0].scan != nil {
 			return nil, fmt.Errorf("no literal between a free text and {%s}", name)
@@ -152,26 +154,42 @@ func (t *template) match(msg []byte, e *Event) bool {
 			}
 			ranges[s.free] = textRange{pos, end}
 		default:
-			start, end := pos, -1
-			for from := pos; ; from++ {
-				next := bytes.Index(msg[from:], s.elements[0].literal)
-				if next < 0 {
-					return false
-				}
-				from += next
-				if end = s.at(msg, from, &ranges); end < 0 || last && !t.atEnd(msg, end) {
-					continue
-				}
-				if s.valid == nil || s.valid(msg[start:from]) {
-					ranges[s.free] = textRange{start, from}
-					break
-				}
+			if pos = t.search(msg, pos, i, &ranges); pos < 0 {
+				return false
 			}
-			pos = end
 		}
 	}
 	t.fill(msg, &ranges, e)
 	return true
+}
+
+// search matches the segment i and the free text before it, which starts at start. It
+// returns where the segment ends, -1 where it is not found.
+func (t *template) search(msg []byte, start, i int, ranges *[maxHoles]textRange) int {
+	s := &t.segments[i]
+	literal := s.elements[0].literal
+	isLast := i == len(t.segments)-1
+	for from, to := start, len(msg); ; {
+		var at int
+		if s.last {
+			if at = bytes.LastIndex(msg[start:to], literal); at < 0 {
+				return -1
+			}
+			at += start
+			to = at + len(literal) - 1
+		} else {
+			if at = bytes.Index(msg[from:], literal); at < 0 {
+				return -1
+			}
+			at += from
+			from = at + 1
+		}
+		end := s.at(msg, at, ranges)
+		if end >= 0 && (!isLast || t.atEnd(msg, end)) && (s.valid == nil || s.valid(msg[start:at])) {
+			ranges[s.free] = textRange{start, at}
+			return end
+		}
+	}
 }
 
 func (t *template) fill(msg []byte, ranges *[maxHoles]textRange, e *Event) {
