@@ -61,6 +61,8 @@ type FieldInfo struct {
 	Unit string
 	// Doc says in one sentence what the field means.
 	Doc string
+	// Lesson fields are those of lines that teach; no event has them.
+	Lesson bool
 }
 
 // Fields describes every field an event can have, in the order in which they are
@@ -70,6 +72,12 @@ var Fields []FieldInfo
 func field(name string, t Type, unit, doc string) Field {
 	Fields = append(Fields, FieldInfo{Name: name, Type: t, Unit: unit, Doc: doc})
 	return Field(len(Fields) - 1)
+}
+
+func lesson(name string, t Type, doc string) Field {
+	f := field(name, t, "", doc)
+	Fields[f].Lesson = true
+	return f
 }
 
 // Every field, once. The order is the order of printing; Message stays last.
@@ -166,6 +174,12 @@ var (
 	Offset   = field("offset", Int, "bytes", "byte offset of the line in its file")
 	Seq      = field("seq", Int, "", "number of the line among equal lines of one file and time, where the offset is not known")
 	Part     = field("part", Int, "", "which event of its record this is, where a record gives several")
+
+	// Of lines that teach; events do not have them.
+	GraphID       = lesson("graph_id", ID, "execution graph, the first part of attempt ids since Flink 1.16")
+	Property      = lesson("property", Text, "key of Flink's configuration")
+	PropertyValue = lesson("property_value", Text, "its value")
+	FlinkVersion  = lesson("flink_version", Text, "Flink's version")
 
 	Reason  = field("reason", Text, "", "Flink's own words for why")
 	Message = field("message", Text, "", "the line's message, first physical line, without the header")

@@ -50,7 +50,7 @@ func TestGolden(t *testing.T) {
 		})
 	}
 	for _, kind := range Kinds {
-		if !kinds[kind.Name] {
+		if len(kind.Forms) > 0 && !kinds[kind.Name] {
 			t.Errorf("no golden pair for %s", kind.Name)
 		}
 	}

@@ -32,7 +32,7 @@ var holes = map[string]hole{
 	"resource":              {fill: fillResource},
 	"checkpoint_type":       {fill: fillCheckpointType},
 	"channel":               {fill: fillChannel, valid: isChannel},
-	"number":             {scan: scanInt},
+	"number":                {scan: scanInt},
 	"location":              {fill: fillLocation},
 	"storage":               {fill: fillStorage},
 	"snapshot_directory":    {fill: fillSnapshotDirectory},

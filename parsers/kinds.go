@@ -21,6 +21,7 @@ type Kind struct {
 	// Forms are the wordings that mean this kind, newest first.
 	Forms []Form
 
+	lesson bool           // of the table lessons
 	name   []byte         // Name
 	reason *failureReason // Reason
 }
@@ -46,7 +47,7 @@ type Form struct {
 
 // Kinds lists every event that a line can become. A new kind is one entry in one of
 // the tables that it joins, and one golden pair in testdata.
-var Kinds = slices.Concat(jobManagerKinds, taskManagerKinds, rocksDBKinds, kafkaKinds, restKinds)
+var Kinds = slices.Concat(jobManagerKinds, taskManagerKinds, rocksDBKinds, kafkaKinds, restKinds, unrecognised)
 
 // The components: who said a line.
 const (

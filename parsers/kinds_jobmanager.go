@@ -424,7 +424,7 @@ var jobManagerKinds = []Kind{
 				Text: "The heartbeat of TaskManager with id {resource} timed out."},
 			{ID: "taskmanager-disconnect", Versions: "1.5-2.3", By: by(jobMaster),
 				Text: "Disconnect TaskExecutor {resource} because: {reason}"},
-			{ID: "taskmanager-unreachable", Versions: "1.14-2.3", By: by(jobMaster),
+			{ID: "taskmanager-unreachable", Versions: "1.14-2.3", By: by(jobMaster, resourceManager),
 				Text: "TaskManager with id {resource} is no longer reachable."},
 			{ID: "taskmanager-connection-closed", Versions: "1.5-2.3", By: by(resourceManager),
 				Text: "Closing TaskExecutor connection {resource} because: {reason}"},

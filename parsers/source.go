@@ -26,6 +26,13 @@ func New(loc *time.Location) (*Parser, error) {
 // It holds back the event of the last header until the next one, or [Source.Flush].
 // A Source belongs to one goroutine.
 type Source struct {
+	// Lesson is given the lines that are no events but teach, nil for none. It is called
+	// as soon as the line is read.
+	Lesson func(*Event)
+	// Unrecognised is given the lines that are not known though their class is, nil for
+	// none: an event of the kind unrecognised with time, level, logger and message.
+	Unrecognised func(*Event)
+
 	parser *Parser
 	emit   func(*Event)
 
@@ -84,10 +91,33 @@ func (s *Source) line(origin Origin, line []byte) {
 	}
 	s.message = h.message()
 	s.event.Reset()
-	if forms.forms.match(s.message, &s.event) || forms.forms.matchDamaged(s.message, &s.event) {
-		s.event.SetText(Component, forms.component)
-		s.learn(s.event.Text(Reason))
+	switch {
+	case forms.forms.match(s.message, &s.event):
+		if s.event.Kind.lesson {
+			s.pass(s.Lesson)
+			return
+		}
+	case len(s.message) == 0 || forms.silent.match(s.message, &s.event):
+		s.event.Kind = nil
+		return
+	case forms.forms.matchDamaged(s.message, &s.event) && !s.event.Kind.lesson:
+	default:
+		s.event.Reset()
+		s.event.Kind = s.parser.table.unrecognised
+		s.pass(s.Unrecognised)
+		return
 	}
+	s.event.SetText(Component, forms.component)
+	s.learn(s.event.Text(Reason))
+}
+
+// pass hands a line that is no event to whoever wants it.
+func (s *Source) pass(to func(*Event)) {
+	if to != nil {
+		s.addHeader(&s.event)
+		to(&s.event)
+	}
+	s.event.Kind = nil
 }
 
 // json reads a line that is a JSON object.
@@ -202,6 +232,18 @@ func (s *Source) addThreshold(isSecond bool) {
 
 // deliver adds what every event has and hands it on.
 func (s *Source) deliver(e *Event) {
+	s.addHeader(e)
+	if !e.Has(TaskName) && string(e.Text(Component)) == taskManager {
+		fillThreadTask(e, s.header.thread)
+	}
+	if t := e.Text(CheckpointType); t != nil && !e.Has(Savepoint) {
+		e.SetBool(Savepoint, isSavepoint(t))
+	}
+	s.emit(e)
+}
+
+// addHeader adds what the header tells.
+func (s *Source) addHeader(e *Event) {
 	e.Origin = s.origin
 	h := &s.header
 	if t, ok := readStamp(h.stamp, s.parser.loc); ok {
@@ -214,11 +256,4 @@ func (s *Source) deliver(e *Event) {
 	e.SetText(Logger, h.logger)
 	e.SetText(Thread, h.thread)
 	e.SetText(Message, s.message)
-	if !e.Has(TaskName) && string(e.Text(Component)) == taskManager {
-		fillThreadTask(e, h.thread)
-	}
-	if t := e.Text(CheckpointType); t != nil && !e.Has(Savepoint) {
-		e.SetBool(Savepoint, isSavepoint(t))
-	}
-	s.emit(e)
 }

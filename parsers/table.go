@@ -2,6 +2,7 @@ package parsers
 
 import (
 	"bytes"
+	_ "embed" // silent.txt
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -16,13 +17,14 @@ type table struct {
 	inTrace formSet // forms without a class
 	causes  formSet
 
-	statistics, backPressure *Kind // of answers of the REST API
+	statistics, backPressure, unrecognised *Kind
 }
 
 // classForms are the forms that one class can write.
 type classForms struct {
 	component []byte
 	forms     formSet
+	silent    formSet // known statements that are neither events nor lessons
 }
 
 // formSet finds the form that a message fits.
@@ -46,43 +48,30 @@ type compiledForm struct {
 }
 
 // compiled returns the table, made at the first call.
-var compiled = sync.OnceValues(func() (*table, error) { return compileTable(Kinds, causes) })
+var compiled = sync.OnceValues(func() (*table, error) { return compileTable(Kinds, lessons, causes, silentText) })
 
-func compileTable(kinds []Kind, causes []Form) (*table, error) {
+//go:embed silent.txt
+var silentText string
+
+func compileTable(kinds, lessons []Kind, causes []Form, silentText string) (*table, error) {
 	t := &table{rocksDB: &classForms{component: []byte(rocksDB)}}
 	classes := map[string]*classForms{}
 	for i := range failureReasons {
 		failureReasons[i].value = []byte(failureReasons[i].name)
 	}
 	for i := range kinds {
-		kind := &kinds[i]
-		kind.name = []byte(kind.Name)
-		if kind.reason = reasonByName(kind.Reason); kind.Reason != "" && kind.reason == nil {
-			return nil, fmt.Errorf("%s: no reason %s", kind.Name, kind.Reason)
+		if err := t.addKind(&kinds[i], classes); err != nil {
+			return nil, err
 		}
-		for _, form := range kind.Forms {
-			if slices.Contains(form.By, restAPI) {
-				continue // an answer is told by its keys
-			}
-			f, err := compileForm(kind, form)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %q: %w", kind.Name, form.Text, err)
-			}
-			if len(form.By) == 0 {
-				t.inTrace.add(f)
-			}
-			for _, class := range form.By {
-				if class == rocksDBLog {
-					t.rocksDB.forms.add(f)
-				}
-				for _, name := range class.Names {
-					if classes[name] == nil {
-						classes[name] = &classForms{component: []byte(class.Component)}
-					}
-					classes[name].forms.add(f)
-				}
-			}
+	}
+	for i := range lessons {
+		lessons[i].lesson = true
+		if err := t.addKind(&lessons[i], classes); err != nil {
+			return nil, err
 		}
+	}
+	if err := addSilent(classes, silentText); err != nil {
+		return nil, err
 	}
 	t.classes = newClassIndex(classes)
 	for i := range kinds {
@@ -91,6 +80,8 @@ func compileTable(kinds []Kind, causes []Form) (*table, error) {
 			t.statistics = &kinds[i]
 		case "backpressure_sampled":
 			t.backPressure = &kinds[i]
+		case "unrecognised":
+			t.unrecognised = &kinds[i]
 		}
 	}
 	for _, form := range causes {
@@ -101,6 +92,67 @@ func compileTable(kinds []Kind, causes []Form) (*table, error) {
 		t.causes.add(f)
 	}
 	return t, nil
+}
+
+func (t *table) addKind(kind *Kind, classes map[string]*classForms) error {
+	kind.name = []byte(kind.Name)
+	if kind.reason = reasonByName(kind.Reason); kind.Reason != "" && kind.reason == nil {
+		return fmt.Errorf("%s: no reason %s", kind.Name, kind.Reason)
+	}
+	for _, form := range kind.Forms {
+		if slices.Contains(form.By, restAPI) {
+			continue // an answer is told by its keys
+		}
+		f, err := compileForm(kind, form)
+		if err != nil {
+			return fmt.Errorf("%s: %q: %w", kind.Name, form.Text, err)
+		}
+		if len(form.By) == 0 {
+			t.inTrace.add(f)
+		}
+		for _, class := range form.By {
+			if class == rocksDBLog {
+				t.rocksDB.forms.add(f)
+			}
+			for _, name := range class.Names {
+				if classes[name] == nil {
+					classes[name] = &classForms{component: []byte(class.Component)}
+				}
+				classes[name].forms.add(f)
+			}
+		}
+	}
+	return nil
+}
+
+// addSilent reads silent.txt: sections of classes by their short names.
+func addSilent(classes map[string]*classForms, text string) error {
+	var section []*classForms
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "" || line[0] == '#':
+		case line[0] == '[':
+			section = nil
+			for name, forms := range classes {
+				if strings.HasSuffix(name, "."+strings.Trim(line, "[]")) {
+					section = append(section, forms)
+				}
+			}
+			if section == nil {
+				return fmt.Errorf("silent.txt: no class %s", line)
+			}
+		default:
+			f, err := compileForm(nil, Form{Text: line})
+			if err != nil {
+				return fmt.Errorf("silent.txt: %q: %w", line, err)
+			}
+			for _, forms := range section {
+				forms.silent.add(f)
+			}
+		}
+	}
+	return nil
 }
 
 func compileForm(kind *Kind, form Form) (*compiledForm, error) {

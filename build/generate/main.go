@@ -80,6 +80,9 @@ func writeKinds(b *strings.Builder) {
 func writeFields(b *strings.Builder) {
 	b.WriteString("| field | type | meaning |\n| --- | --- | --- |\n")
 	for _, f := range parsers.Fields {
+		if f.Lesson {
+			continue
+		}
 		kind := f.Type.String()
 		if f.Unit != "" {
 			kind += ", " + f.Unit

@@ -193,7 +193,7 @@ func labelField(f parsers.Field) bool {
 	case parsers.Time, parsers.RecordTime, parsers.Message, parsers.Offset, parsers.Seq, parsers.Part:
 		return false
 	}
-	return true
+	return !parsers.Fields[f].Lesson
 }
 
 func labelFieldNames() []string {

@@ -102,7 +102,7 @@ func TestFlush_delivers(t *testing.T) {
 			t.Errorf("entry %d is %s, want %s…", i, all[i], want)
 		}
 	}
-	if want := " cluster=prod job_id=" + jobID + " checkpoint_id=7 node=host-1 filename=/log/jobmanager.log offset=10 message="; len(all) > 0 && !strings.Contains(all[0], want) {
+	if want := " cluster=prod job_id=" + jobID + " checkpoint_id=7 failure_reason=checkpoint_expired counted=true node=host-1 filename=/log/jobmanager.log offset=10 message="; len(all) > 0 && !strings.Contains(all[0], want) {
 		t.Errorf("%s has no %q", all[0], want)
 	}
 	if e := loki.Entries(); len(e) > 0 && !e[0].Time.Equal(now.Add(7*time.Millisecond)) {

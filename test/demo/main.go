@@ -90,7 +90,7 @@ func run(keep bool) error {
 // prepare writes the shifted logs into dir.
 func prepare(dir string) ([]agent.Part, error) {
 	const from = "test/logs/2.3.0/expired"
-	names, err := filepath.Glob(from + "/*")
+	names, err := filepath.Glob(from + "/*.[lL][oO][gG]")
 	if err != nil {
 		return nil, err
 	}
