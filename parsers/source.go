@@ -97,7 +97,7 @@ func (s *Source) line(origin Origin, line []byte) {
 			s.pass(s.Lesson)
 			return
 		}
-	case len(s.message) == 0 || forms.silent.match(s.message, &s.event):
+	case len(s.message) == 0 || !forms.events || forms.silent.match(s.message, &s.event):
 		s.event.Kind = nil
 		return
 	case forms.forms.matchDamaged(s.message, &s.event) && !s.event.Kind.lesson:

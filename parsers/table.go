@@ -25,6 +25,7 @@ type classForms struct {
 	component []byte
 	forms     formSet
 	silent    formSet // known statements that are neither events nor lessons
+	events    bool    // the class writes events, and not only lessons
 }
 
 // formSet finds the form that a message fits.
@@ -119,6 +120,7 @@ func (t *table) addKind(kind *Kind, classes map[string]*classForms) error {
 					classes[name] = &classForms{component: []byte(class.Component)}
 				}
 				classes[name].forms.add(f)
+				classes[name].events = classes[name].events || !kind.lesson
 			}
 		}
 	}
