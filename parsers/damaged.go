@@ -1,6 +1,10 @@
 package parsers
 
-import "bytes"
+import (
+	"bytes"
+
+	"flink-loki/parsers/internal/ascii"
+)
 
 // Lines that were copied from web pages and documents, or cut off by a container
 // runtime, do not fit their form to the letter: blanks are doubled, missing or inside
@@ -120,7 +124,7 @@ func (s *segment) damaged(msg []byte, pos int, d *damage) int {
 // reaches, and how many bytes of a literal are there.
 func (el *element) damaged(msg []byte) (n, matched int, ok bool) {
 	if el.scan != nil {
-		blanks := span(msg, isBlank)
+		blanks := ascii.Span(msg, ascii.IsBlank)
 		if n = el.scan(msg[blanks:]); n == 0 {
 			n = scanToken(msg[blanks:])
 		}
@@ -143,18 +147,16 @@ func (el *element) damaged(msg []byte) (n, matched int, ok bool) {
 	return n, matched, true
 }
 
-func isBlank(c byte) bool { return c == ' ' || c == '\t' }
-
 // scanToken accepts what may be left of a value that was cut short.
 func scanToken(s []byte) int {
-	return span(s, func(c byte) bool { return isAlpha(c) || isDigit(c) || c == '_' || c == '-' })
+	return ascii.Span(s, func(c byte) bool { return ascii.IsAlpha(c) || ascii.IsDigit(c) || c == '_' || c == '-' })
 }
 
 func trimRange(msg []byte, start, end int) textRange {
-	for start < end && isBlank(msg[start]) {
+	for start < end && ascii.IsBlank(msg[start]) {
 		start++
 	}
-	for end > start && isBlank(msg[end-1]) {
+	for end > start && ascii.IsBlank(msg[end-1]) {
 		end--
 	}
 	return textRange{start, end}

@@ -85,7 +85,7 @@ func golden(t *testing.T, log []byte) []byte {
 
 func newParser(t testing.TB) *Parser {
 	t.Helper()
-	p, err := New(time.UTC)
+	p, err := New(Options{Location: time.UTC})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,8 @@ package parsers
 import (
 	"bytes"
 	"strconv"
+
+	"flink-loki/parsers/internal/ascii"
 )
 
 // hole is what may stand between braces in a template: how far it reaches and what
@@ -65,39 +67,24 @@ func holeFor(f Field) hole {
 
 // Values with a shape of their own.
 
-const idLen = 32
-
-func isHex(c byte) bool   { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-func isAlpha(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
-
-func span(s []byte, is func(byte) bool) int {
-	for i, c := range s {
-		if !is(c) {
-			return i
-		}
-	}
-	return len(s)
-}
-
 func scanID(s []byte) int {
-	if len(s) < idLen || span(s[:idLen], isHex) < idLen || len(s) > idLen && isHex(s[idLen]) {
+	if len(s) < ascii.IDLen || ascii.Span(s[:ascii.IDLen], ascii.IsHex) < ascii.IDLen || len(s) > ascii.IDLen && ascii.IsHex(s[ascii.IDLen]) {
 		return 0
 	}
-	return idLen
+	return ascii.IDLen
 }
 
 // scanAttemptID accepts 9f8e…(32), and since Flink 1.16 <32>_<32>_<subtask>_<attempt>.
 func scanAttemptID(s []byte) int {
 	n := scanID(s)
-	if n == 0 || len(s) < n+1+idLen || s[n] != '_' || scanID(s[n+1:]) == 0 {
+	if n == 0 || len(s) < n+1+ascii.IDLen || s[n] != '_' || scanID(s[n+1:]) == 0 {
 		return n
 	}
-	end := n + 1 + idLen
+	end := n + 1 + ascii.IDLen
 	for range 2 {
 		digits := 0
 		if end < len(s) && s[end] == '_' {
-			digits = span(s[end+1:], isDigit)
+			digits = ascii.Span(s[end+1:], ascii.IsDigit)
 		}
 		if digits == 0 {
 			return n
@@ -117,10 +104,10 @@ func scanInt(s []byte) int {
 	if len(s) > 1 && s[0] == '-' {
 		sign = 1
 	}
-	if n := span(s[sign:], isDigit); n > 0 {
+	if n := ascii.Span(s[sign:], ascii.IsDigit); n > 0 {
 		return sign + n
 	}
-	if n := span(s, func(c byte) bool { return 'A' <= c && c <= 'Z' || c == '_' }); n > 2 {
+	if n := ascii.Span(s, func(c byte) bool { return 'A' <= c && c <= 'Z' || c == '_' }); n > 2 {
 		return n
 	}
 	return 0
@@ -128,8 +115,8 @@ func scanInt(s []byte) int {
 
 func scanNumber(s []byte) int {
 	n := scanInt(s)
-	if n > 0 && n+1 < len(s) && s[n] == '.' && isDigit(s[n-1]) {
-		if d := span(s[n+1:], isDigit); d > 0 {
+	if n > 0 && n+1 < len(s) && s[n] == '.' && ascii.IsDigit(s[n-1]) {
+		if d := ascii.Span(s[n+1:], ascii.IsDigit); d > 0 {
 			n += 1 + d
 		}
 	}
@@ -137,7 +124,7 @@ func scanNumber(s []byte) int {
 }
 
 func scanWord(s []byte) int {
-	return span(s, func(c byte) bool { return isAlpha(c) || isDigit(c) || c == '_' })
+	return ascii.Span(s, func(c byte) bool { return ascii.IsAlpha(c) || ascii.IsDigit(c) || c == '_' })
 }
 
 func setID(e *Event, f Field, v []byte) {
@@ -153,13 +140,13 @@ func setAttemptID(e *Event, f Field, v []byte) {
 }
 
 func setInt(e *Event, f Field, v []byte) {
-	if n, ok := parseInt(v); ok {
+	if n, ok := ascii.Int(v); ok {
 		e.SetInt(f, n)
 	}
 }
 
 func setNumber(e *Event, f Field, v []byte) {
-	if n, ok := parseInt(v); ok {
+	if n, ok := ascii.Int(v); ok {
 		e.SetNumber(f, float64(n))
 	} else if n, err := strconv.ParseFloat(string(v), 64); err == nil && n >= 0 {
 		e.SetNumber(f, n)
@@ -173,21 +160,6 @@ func setBool(e *Event, f Field, v []byte) {
 	case "false":
 		e.SetBool(f, false)
 	}
-}
-
-// parseInt reads a whole number without a sign that fits into an int64.
-func parseInt(v []byte) (int64, bool) {
-	if len(v) == 0 || len(v) > 19 {
-		return 0, false
-	}
-	var n uint64
-	for _, c := range v {
-		if !isDigit(c) {
-			return 0, false
-		}
-		n = n*10 + uint64(c-'0')
-	}
-	return int64(n), n <= 1<<63-1
 }
 
 // Values that are made of several.
@@ -219,7 +191,7 @@ func cutAttempt(v []byte) (task, id []byte) {
 	if open < 1 || v[len(v)-1] != ')' {
 		return v, nil
 	}
-	if id = v[open+1 : len(v)-1]; len(id) < idLen || scanAttemptID(id) != len(id) {
+	if id = v[open+1 : len(v)-1]; len(id) < ascii.IDLen || scanAttemptID(id) != len(id) {
 		return v, nil
 	}
 	return bytes.TrimSpace(v[:open]), id
@@ -244,7 +216,7 @@ func cutSubtask(v []byte) (name []byte, s subtask, ok bool) {
 	s.attempt = -1
 	rest := v
 	if i := bytes.LastIndexByte(rest, '#'); i > 0 && rest[i-1] == ')' {
-		if n, ok := parseInt(rest[i+1:]); ok {
+		if n, ok := ascii.Int(rest[i+1:]); ok {
 			s.attempt = n
 			rest = rest[:i]
 		}
@@ -254,8 +226,8 @@ func cutSubtask(v []byte) (name []byte, s subtask, ok bool) {
 		return v, s, false
 	}
 	i, n, slash := bytes.Cut(rest[open+1:len(rest)-1], []byte("/"))
-	index, ok1 := parseInt(i)
-	parallelism, ok2 := parseInt(n)
+	index, ok1 := ascii.Int(i)
+	parallelism, ok2 := ascii.Int(n)
 	if !slash || !ok1 || !ok2 || index < 1 || index > parallelism {
 		return v, s, false
 	}
@@ -265,8 +237,8 @@ func cutSubtask(v []byte) (name []byte, s subtask, ok bool) {
 
 // isHost reports whether a text can be a host's name or address and nothing more.
 func isHost(v []byte) bool {
-	return len(v) > 0 && span(v, func(c byte) bool {
-		return isAlpha(c) || isDigit(c) || c == '.' || c == '-' || c == '_' || c == ':'
+	return len(v) > 0 && ascii.Span(v, func(c byte) bool {
+		return ascii.IsAlpha(c) || ascii.IsDigit(c) || c == '.' || c == '-' || c == '_' || c == ':'
 	}) == len(v)
 }
 
@@ -330,7 +302,7 @@ func fillChannel(e *Event, v []byte) {
 }
 
 func isChannel(v []byte) bool {
-	return len(v) > 0 && (span(v, isDigit) == len(v) || bytes.HasPrefix(v, []byte("InputChannelInfo{")) && bytes.IndexByte(v, '}') == len(v)-1)
+	return len(v) > 0 && (ascii.Span(v, ascii.IsDigit) == len(v) || bytes.HasPrefix(v, []byte("InputChannelInfo{")) && bytes.IndexByte(v, '}') == len(v)-1)
 }
 
 // fillLocation reads a path; "<checkpoint-not-externally-addressable>" is none.
@@ -364,10 +336,10 @@ func fillPathIDs(e *Event, path []byte) {
 	if i := bytes.LastIndex(path, []byte("/chk-")); i >= 0 {
 		id := path[i+len("/chk-"):]
 		if !e.Has(CheckpointID) {
-			setInt(e, CheckpointID, id[:span(id, isDigit)])
+			setInt(e, CheckpointID, id[:ascii.Span(id, ascii.IsDigit)])
 		}
-		if !e.Has(JobID) && i >= idLen && (i == idLen || path[i-idLen-1] == '/') {
-			setID(e, JobID, path[i-idLen:i])
+		if !e.Has(JobID) && i >= ascii.IDLen && (i == ascii.IDLen || path[i-ascii.IDLen-1] == '/') {
+			setID(e, JobID, path[i-ascii.IDLen:i])
 		}
 	}
 	i := bytes.Index(path, []byte("job_"))
@@ -375,21 +347,21 @@ func fillPathIDs(e *Event, path []byte) {
 		return
 	}
 	db, _, ok := bytes.Cut(path[i+len("job_"):], []byte("__uuid_"))
-	if !ok || len(db) < idLen+len("_op_") || string(db[idLen:idLen+len("_op_")]) != "_op_" {
+	if !ok || len(db) < ascii.IDLen+len("_op_") || string(db[ascii.IDLen:ascii.IDLen+len("_op_")]) != "_op_" {
 		return
 	}
 	if !e.Has(JobID) {
-		setID(e, JobID, db[:idLen])
+		setID(e, JobID, db[:ascii.IDLen])
 	}
-	operator := db[idLen+len("_op_"):]
+	operator := db[ascii.IDLen+len("_op_"):]
 	i = bytes.LastIndex(operator, []byte("__"))
-	if i < idLen+1 || operator[i-idLen-1] != '_' {
+	if i < ascii.IDLen+1 || operator[i-ascii.IDLen-1] != '_' {
 		return
 	}
-	setID(e, OperatorID, operator[i-idLen:i])
-	e.SetText(OperatorName, operator[:i-idLen-1])
+	setID(e, OperatorID, operator[i-ascii.IDLen:i])
+	e.SetText(OperatorName, operator[:i-ascii.IDLen-1])
 	index, parallelism, _ := bytes.Cut(operator[i+2:], []byte("_"))
-	if n, ok := parseInt(index); ok && n > 0 {
+	if n, ok := ascii.Int(index); ok && n > 0 {
 		e.SetInt(SubtaskIndex, n-1)
 		setInt(e, Parallelism, parallelism)
 	}
@@ -437,7 +409,7 @@ func fillException(e *Event, v []byte) {
 }
 
 func fillSeconds(e *Event, v []byte) {
-	if n, ok := parseInt(v); ok {
+	if n, ok := ascii.Int(v); ok {
 		e.SetNumber(DurationMs, float64(n)*1000)
 	}
 }
@@ -460,6 +432,6 @@ func fillKafkaClient(e *Event, v []byte) {
 // fillKafkaNode reads "host:9092 (id: 2 rack: null)".
 func fillKafkaNode(e *Event, v []byte) {
 	if _, id, ok := bytes.Cut(v, []byte("(id: ")); ok {
-		setInt(e, KafkaNodeID, id[:span(id, isDigit)])
+		setInt(e, KafkaNodeID, id[:ascii.Span(id, ascii.IsDigit)])
 	}
 }

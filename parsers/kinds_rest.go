@@ -103,10 +103,10 @@ func (t *table) restEvents(answer, url []byte, e *Event, emit func(*Event)) {
 	switch {
 	case a.History != nil:
 		for i := range *a.History {
-			one(t.statistics, func() { (*a.History)[i].fill(e) })
+			one(t.statistics, func() { (*a.History)[i].fill(e); (*a.History)[i].fillTime(e) })
 		}
 	case a.ID != nil && a.TriggerTimestamp != nil || a.ID != nil && a.NumSubtasks != nil:
-		one(t.statistics, func() { a.checkpointJSON.fill(e) })
+		one(t.statistics, func() { a.checkpointJSON.fill(e); a.fillTime(e) })
 	case a.Level != "" || a.LevelSince != "":
 		for _, s := range a.Subtasks {
 			for _, attempt := range append([]subtaskJSON{s}, s.Others...) {
@@ -162,12 +162,14 @@ func (c *checkpointJSON) fill(e *Event) {
 	}
 	fillLocation(e, []byte(c.ExternalPath))
 	c.fillVertices(e)
-	if _, ok := e.Time(Time); !ok { // an answer has no time of its own
-		for _, ms := range []*int64{c.FailureTimestamp, c.LatestAck, c.TriggerTimestamp} {
-			if ms != nil && *ms > 0 {
-				e.SetTime(Time, time.UnixMilli(*ms))
-				break
-			}
+}
+
+// fillTime sets the time of a checkpoint in an answer, which has no time of its own.
+func (c *checkpointJSON) fillTime(e *Event) {
+	for _, ms := range []*int64{c.FailureTimestamp, c.LatestAck, c.TriggerTimestamp} {
+		if ms != nil && *ms > 0 {
+			e.SetTime(Time, time.UnixMilli(*ms))
+			return
 		}
 	}
 }

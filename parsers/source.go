@@ -3,28 +3,44 @@ package parsers
 import (
 	"bytes"
 	"time"
+
+	"flink-loki/parsers/layout"
 )
+
+// Options say how lines are read.
+type Options struct {
+	// Location is the zone of times that name none.
+	Location *time.Location
+	// LearnZone takes the zone from the lines themselves, where they tell it, and
+	// Location only until then.
+	LearnZone bool
+	// Keys are the keys of JSON layouts, nil for the default ones.
+	Keys layout.Keys
+}
 
 // Parser reads lines. It is safe for concurrent use; what belongs to one file is kept
 // in its [Source].
 type Parser struct {
-	table *table
-	loc   *time.Location
+	table   *table
+	options Options
 }
 
-// New returns a Parser for lines whose times are those of loc. The error names a
-// mistake in the tables of this package, which its tests rule out.
-func New(loc *time.Location) (*Parser, error) {
+// New returns a Parser. The error names a mistake in the tables of this package, which
+// its tests rule out.
+func New(options Options) (*Parser, error) {
 	t, err := compiled()
 	if err != nil {
 		return nil, err
 	}
-	return &Parser{table: t, loc: loc}, nil
+	if options.Keys == nil {
+		options.Keys = layout.DefaultKeys()
+	}
+	return &Parser{table: t, options: options}, nil
 }
 
-// Source joins the lines of one file into events: a header, and below it its trace.
-// It holds back the event of the last header until the next one, or [Source.Flush].
-// A Source belongs to one goroutine.
+// Source reads the lines of one file: it takes them out of their wrappers, and joins
+// them into events. It holds back the event of the last header until the next one, or
+// [Source.Flush]. A Source belongs to one goroutine.
 type Source struct {
 	// Lesson is given the lines that are no events but teach, nil for none. It is called
 	// as soon as the line is read.
@@ -32,34 +48,41 @@ type Source struct {
 	// Unrecognised is given the lines that are not known though their class is, nil for
 	// none: an event of the kind unrecognised with time, level, logger and message.
 	Unrecognised func(*Event)
+	// WrongZone is told the offset of the file's clock, where lines tell another than
+	// the configured zone has; nil for none.
+	WrongZone func(offset time.Duration)
+	// Known is what is known of every line of the file: fields that its events get, where
+	// their lines do not tell them; nil for nothing.
+	Known *Event
 
 	parser *Parser
 	emit   func(*Event)
+	clock  *layout.Clock
 
-	open      bool // a header was read; lines without one are its trace
-	origin    Origin
-	header    header
-	message   []byte // of the header, where it is cut
-	event     Event  // of the header; its Kind is nil where the header is no event
-	trace     trace
-	reason    *failureReason // the first that the trace names
-	threshold exception      // in the trace; its class is nil where there is none
-	scratch   Event
+	records int // that were read
+	main    stream
+	others  []*stream // of lines that came wrapped
+	stamped bool      // lines have the time of a wrapper before them
+	object  layout.Object
+	scratch Event
 }
 
 // NewSource returns a Source that hands its events to emit. An event and its texts are
 // valid only within the call of emit.
 func (p *Parser) NewSource(emit func(*Event)) *Source {
-	return &Source{parser: p, emit: emit}
+	s := &Source{parser: p, emit: emit, clock: layout.NewClock(p.options.Location, p.options.LearnZone)}
+	s.main.source = s
+	return s
 }
 
 // Record reads one record: a line without its newline, or several lines that
 // something before us has joined. The memory must stay unchanged until the next
 // header has been read, or until [Source.Flush].
 func (s *Source) Record(origin Origin, text []byte) {
+	s.records++
 	for {
 		line, rest, more := bytes.Cut(text, []byte("\n"))
-		s.line(origin, line)
+		s.line(&origin, line)
 		if !more {
 			return
 		}
@@ -67,193 +90,90 @@ func (s *Source) Record(origin Origin, text []byte) {
 	}
 }
 
-func (s *Source) line(origin Origin, line []byte) {
-	h, ok := parseHeader(line)
-	if !ok && len(line) > 0 && line[0] == '{' {
-		s.json(origin, line)
-		return
+// Object reads one record whose parts something before us has taken apart, such as
+// Fluent Bit's parser for JSON.
+func (s *Source) Object(origin Origin, o *layout.Object) {
+	s.records++
+	if line, ok := o.Line(); ok {
+		s.main.begin(&origin, &noWrapper, line)
 	}
-	if !ok {
-		if s.open {
-			s.below(line)
-		}
-		return
-	}
-	if s.event.Kind != nil || s.threshold.class != nil {
-		s.Flush()
-	}
-	s.open = true
-	s.header, s.origin = h, origin
-	s.trace, s.reason = trace{}, nil
-	forms := s.parser.table.formsOf(&h)
-	if forms == nil {
-		return
-	}
-	s.message = h.message()
-	s.event.Reset()
-	switch {
-	case forms.forms.match(s.message, &s.event):
-		if s.event.Kind.lesson {
-			s.pass(s.Lesson)
-			return
-		}
-	case len(s.message) == 0 || !forms.events || forms.silent.match(s.message, &s.event):
-		s.event.Kind = nil
-		return
-	case forms.forms.matchDamaged(s.message, &s.event) && !s.event.Kind.lesson:
-	default:
-		s.event.Reset()
-		s.event.Kind = s.parser.table.unrecognised
-		s.pass(s.Unrecognised)
-		return
-	}
-	s.event.SetText(Component, forms.component)
-	s.learn(s.event.Text(Reason))
-}
-
-// pass hands a line that is no event to whoever wants it.
-func (s *Source) pass(to func(*Event)) {
-	if to != nil {
-		s.addHeader(&s.event)
-		to(&s.event)
-	}
-	s.event.Kind = nil
-}
-
-// json reads a line that is a JSON object.
-func (s *Source) json(origin Origin, line []byte) {
-	s.Flush()
-	s.origin, s.header, s.message = origin, header{}, nil
-	part := int64(0)
-	s.parser.table.restEvents(line, origin.URL, &s.event, func(e *Event) {
-		if part > 0 {
-			e.SetInt(Part, part)
-		}
-		part++
-		s.judge(e)
-		s.deliver(e)
-	})
-	s.event.Kind = nil
-}
-
-// below reads a line of the trace below the open header.
-func (s *Source) below(line []byte) {
-	ex, ok := s.trace.add(line)
-	if !ok {
-		return
-	}
-	if s.event.Kind != nil {
-		s.learn(ex.words)
-		if s.reason == nil {
-			s.reason = findReason(cutReason(ex.words))
-		}
-	}
-	if s.threshold.class == nil && s.parser.table.inTrace.match(ex.words, &s.scratch) {
-		s.threshold = ex
-	}
-}
-
-// learn takes what the words of a reason or an exception tell besides.
-func (s *Source) learn(words []byte) {
-	s.scratch.Reset()
-	if !s.parser.table.causes.match(words, &s.scratch) {
-		return
-	}
-	id, ok := s.event.Int(CheckpointID)
-	if other, has := s.scratch.Int(CheckpointID); ok && has && id != other {
-		return
-	}
-	s.scratch.Drop(Reason)
-	s.event.addFrom(&s.scratch)
 }
 
 // Flush emits what is held back. Lines of a trace that come later have lost their
 // header.
 func (s *Source) Flush() {
-	e := &s.event
-	isEvent := e.Kind != nil
-	if isEvent {
-		if !e.Has(ExceptionClass) {
-			e.SetText(ExceptionClass, s.trace.class)
+	s.main.end()
+	for _, st := range s.others {
+		st.end()
+	}
+}
+
+func (s *Source) line(origin *Origin, line []byte) {
+	if l, ok := layout.Shipped(line); ok {
+		s.main.begin(origin, &noWrapper, l)
+	} else if len(line) > 0 && line[0] == '\t' { // of a trace
+		s.main.below(origin, line)
+	} else {
+		s.wrapped(origin, line)
+	}
+}
+
+var noWrapper layout.Wrapper
+
+// maxWrappers bounds the wrappers round one line.
+const maxWrappers = 4
+
+// wrapped reads a line that may have something before it.
+func (s *Source) wrapped(origin *Origin, line []byte) {
+	text := layout.Clean(line)
+	var w layout.Wrapper
+	isObject := false
+	for range maxWrappers {
+		inner, ok := w.Unwrap(text, s.stamped)
+		if ok {
+			s.stamped = s.stamped || w.Stamp != nil
+		} else if len(text) > 0 && text[0] == '{' {
+			s.object.Reset()
+			isObject = s.parser.options.Keys.ReadObject(text, &s.object)
+			if inner, ok = s.object.Wrapped(&w); ok {
+				isObject = false
+			}
 		}
-		if !e.Has(Reason) {
-			e.SetText(Reason, s.trace.words)
+		if !ok {
+			break
 		}
-		e.SetText(RootCauseClass, s.trace.root)
-		e.SetText(Reason, cutReason(e.Text(Reason)))
-		s.judge(e)
-		s.deliver(e)
+		text = inner
 	}
-	if s.threshold.class != nil {
-		s.addThreshold(isEvent)
-	}
-	e.Kind = nil
-	s.open, s.threshold = false, exception{}
-}
-
-// judge sets failure_reason and counted from what the line and its trace say.
-func (s *Source) judge(e *Event) {
-	if !e.Kind.Failure {
-		return
-	}
-	reason := findReason(e.Text(Reason))
-	if reason == nil {
-		reason = s.reason
-	}
-	if reason == nil {
-		reason = e.Kind.reason
-	}
-	if reason != nil {
-		e.SetText(FailureReason, reason.value)
-		e.SetBool(Counted, reason.counted)
+	st := s.stream(&w)
+	switch {
+	case w.Partial || len(st.partial) > 0:
+		st.join(origin, &w, text)
+	case isObject:
+		st.object(origin, &w, text)
+	default:
+		st.text(origin, &w, text)
 	}
 }
 
-// addThreshold emits the event of a threshold sentence in the trace, with what the
-// header tells.
-func (s *Source) addThreshold(isSecond bool) {
-	e := &s.event
-	if !isSecond {
-		e.Reset()
-	}
-	for _, f := range [...]Field{Reason, ExceptionClass, RootCauseClass, FromState, ToState} {
-		e.Drop(f)
-	}
-	s.parser.table.inTrace.match(s.threshold.words, e)
-	e.SetText(Component, s.parser.table.classes.find([]byte(coordinator.Names[0])).component)
-	e.SetText(ExceptionClass, s.threshold.class)
-	e.SetText(Reason, s.threshold.words)
-	if isSecond {
-		e.SetInt(Part, 1)
-	}
-	s.message = s.header.message()
-	s.deliver(e)
-}
+// maxStreams bounds the streams of one file whose lines are kept apart.
+const maxStreams = 64
 
-// deliver adds what every event has and hands it on.
-func (s *Source) deliver(e *Event) {
-	s.addHeader(e)
-	if !e.Has(TaskName) && string(e.Text(Component)) == taskManager {
-		fillThreadTask(e, s.header.thread)
+// stream returns the stream that a wrapper names: lines of other containers, and of
+// another output, do not belong to the same trace.
+func (s *Source) stream(w *layout.Wrapper) *stream {
+	if w.Container == nil && w.Pod == nil && w.Output == nil {
+		return &s.main
 	}
-	if t := e.Text(CheckpointType); t != nil && !e.Has(Savepoint) {
-		e.SetBool(Savepoint, isSavepoint(t))
+	for _, st := range s.others {
+		if bytes.Equal(st.container, w.Container) && bytes.Equal(st.pod, w.Pod) && bytes.Equal(st.output, w.Output) {
+			return st
+		}
 	}
-	s.emit(e)
-}
-
-// addHeader adds what the header tells.
-func (s *Source) addHeader(e *Event) {
-	e.Origin = s.origin
-	h := &s.header
-	if t, ok := readStamp(h.stamp, s.parser.loc); ok {
-		e.SetTime(Time, t)
-	} else if !e.Has(Time) && !s.origin.Time.IsZero() {
-		e.SetTime(Time, s.origin.Time)
+	if len(s.others) == maxStreams {
+		s.others[0].end()
+		s.others = append(s.others[:0], s.others[1:]...)
 	}
-	e.SetText(EventName, e.Kind.name)
-	e.SetText(Level, h.level)
-	e.SetText(Logger, h.logger)
-	e.SetText(Thread, h.thread)
-	e.SetText(Message, s.message)
+	st := &stream{source: s, container: bytes.Clone(w.Container), pod: bytes.Clone(w.Pod), output: bytes.Clone(w.Output)}
+	s.others = append(s.others, st)
+	return st
 }

@@ -3,7 +3,6 @@ package parsers
 import (
 	"bytes"
 	_ "embed" // silent.txt
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +13,8 @@ import (
 type table struct {
 	classes classIndex
 	rocksDB *classForms
-	inTrace formSet // forms without a class
+	anyone  *classForms // all forms of classes, for layouts without a logger
+	inTrace formSet     // forms without a class
 	causes  formSet
 
 	statistics, backPressure, unrecognised *Kind
@@ -22,10 +22,12 @@ type table struct {
 
 // classForms are the forms that one class can write.
 type classForms struct {
-	component []byte
+	component []byte // nil: the form has it
 	forms     formSet
 	silent    formSet // known statements that are neither events nor lessons
-	events    bool    // the class writes events, and not only lessons
+	// known says that whatever the class writes is known: a line that fits no form is
+	// damaged, or Flink has reworded it.
+	known bool
 }
 
 // formSet finds the form that a message fits.
@@ -41,11 +43,12 @@ type anchored struct {
 }
 
 type compiledForm struct {
-	kind     *Kind // nil for a cause
-	template *template
-	prefix   []byte
-	anchor   []byte
-	set      func(*Event) // nil for none
+	kind      *Kind // nil for a cause
+	template  *template
+	prefix    []byte
+	anchor    []byte
+	set       func(*Event) // nil for none
+	component []byte       // of all classes that write it, nil where they differ
 }
 
 // compiled returns the table, made at the first call.
@@ -55,7 +58,7 @@ var compiled = sync.OnceValues(func() (*table, error) { return compileTable(Kind
 var silentText string
 
 func compileTable(kinds, lessons []Kind, causes []Form, silentText string) (*table, error) {
-	t := &table{rocksDB: &classForms{component: []byte(rocksDB)}}
+	t := &table{rocksDB: &classForms{component: []byte(rocksDB)}, anyone: &classForms{}}
 	classes := map[string]*classForms{}
 	for i := range failureReasons {
 		failureReasons[i].value = []byte(failureReasons[i].name)
@@ -108,19 +111,27 @@ func (t *table) addKind(kind *Kind, classes map[string]*classForms) error {
 		if err != nil {
 			return fmt.Errorf("%s: %q: %w", kind.Name, form.Text, err)
 		}
-		if len(form.By) == 0 {
+		switch {
+		case len(form.By) == 0:
 			t.inTrace.add(f)
+			continue
+		case slices.Contains(form.By, rocksDBLog):
+			t.rocksDB.forms.add(f)
+			continue
+		case !kind.lesson:
+			t.anyone.forms.add(f)
 		}
+		f.component = []byte(form.By[0].Component)
 		for _, class := range form.By {
-			if class == rocksDBLog {
-				t.rocksDB.forms.add(f)
+			if class.Component != form.By[0].Component {
+				f.component = nil
 			}
 			for _, name := range class.Names {
 				if classes[name] == nil {
 					classes[name] = &classForms{component: []byte(class.Component)}
 				}
 				classes[name].forms.add(f)
-				classes[name].events = classes[name].events || !kind.lesson
+				classes[name].known = classes[name].known || !kind.lesson
 			}
 		}
 	}
@@ -224,60 +235,8 @@ func (f *compiledForm) match(msg []byte, e *Event) bool {
 // apply gives the event what every line of the form means.
 func (f *compiledForm) apply(e *Event) {
 	e.Kind = f.kind
+	e.SetText(Component, f.component)
 	if f.set != nil {
 		f.set(e)
 	}
-}
-
-// formsOf returns the forms that can stand behind a header, nil for none.
-func (t *table) formsOf(h *header) *classForms {
-	if h.rocksDB {
-		return t.rocksDB
-	}
-	return t.classes.find(h.logger)
-}
-
-// classIndex finds a class by its full name. Most lines are of classes that are not in
-// it, so a look costs a multiplication: the hash takes length and last eight bytes.
-type classIndex struct {
-	slots []classSlot // open addressing, a power of two, at most a quarter full
-}
-
-type classSlot struct {
-	name  string
-	forms *classForms
-}
-
-func newClassIndex(classes map[string]*classForms) classIndex {
-	size := 1
-	for size < 4*len(classes) {
-		size *= 2
-	}
-	x := classIndex{make([]classSlot, size)}
-	for name, forms := range classes {
-		i := x.slot([]byte(name))
-		for x.slots[i].forms != nil {
-			i = (i + 1) & (size - 1)
-		}
-		x.slots[i] = classSlot{name, forms}
-	}
-	return x
-}
-
-func (x *classIndex) slot(name []byte) int {
-	tail := binary.LittleEndian.Uint64(name[len(name)-8:])
-	return int((tail^uint64(len(name)))*0x9e3779b97f4a7c15>>40) & (len(x.slots) - 1)
-}
-
-// find returns the forms of a class, nil for one that has none.
-func (x *classIndex) find(name []byte) *classForms {
-	if len(name) < 8 {
-		return nil
-	}
-	for i := x.slot(name); x.slots[i].forms != nil; i = (i + 1) & (len(x.slots) - 1) {
-		if x.slots[i].name == string(name) {
-			return x.slots[i].forms
-		}
-	}
-	return nil
 }

@@ -1,6 +1,10 @@
 package parsers
 
-import "bytes"
+import (
+	"bytes"
+
+	"flink-loki/parsers/internal/ascii"
+)
 
 // causes are texts of exceptions, and of reasons, that tell more than why. What they
 // tell fills what the line itself left open.
@@ -33,9 +37,7 @@ const serializedThrowable = "org.apache.flink.util.SerializedThrowable"
 // cutException splits "package.Class: words" as Throwable.toString writes it. A text
 // that names no class is all words.
 func cutException(v []byte) (class, words []byte) {
-	n := span(v, func(c byte) bool {
-		return isAlpha(c) || isDigit(c) || c == '.' || c == '_' || c == '$'
-	})
+	n := ascii.Span(v, ascii.IsName)
 	class, words = v[:n], v[n:]
 	dot := bytes.LastIndexByte(class, '.')
 	if dot < 1 || dot+1 == n || class[dot+1] < 'A' || class[dot+1] > 'Z' || len(words) > 0 && words[0] != ':' {
@@ -78,7 +80,7 @@ type exception struct{ class, words []byte }
 // add reads one line below a header. It returns what the line says about an
 // exception: ok is false for a frame and for any other line.
 func (t *trace) add(line []byte) (ex exception, ok bool) {
-	indent := span(line, func(c byte) bool { return c == ' ' || c == '\t' })
+	indent := ascii.Span(line, ascii.IsBlank)
 	text := bytes.TrimRight(line[indent:], " \t\r")
 	if indent > 0 && (bytes.HasPrefix(text, []byte("at ")) || bytes.HasPrefix(text, []byte("... "))) {
 		return ex, false

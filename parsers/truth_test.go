@@ -80,7 +80,7 @@ func parseFile(t testing.TB, file string, loc *time.Location) []map[Field]string
 	if err != nil {
 		t.Fatal(err)
 	}
-	parser, err := New(loc)
+	parser, err := New(Options{Location: loc})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func plainChunk(b *testing.B) []byte {
 	if err != nil {
 		b.Fatal(err)
 	}
-	parser, err := parsers.New(time.UTC)
+	parser, err := parsers.New(parsers.Options{Location: time.UTC})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func BenchmarkEvents(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	parser, err := parsers.New(time.UTC)
+	parser, err := parsers.New(parsers.Options{Location: time.UTC})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -46,7 +46,7 @@ type Output struct {
 
 // New returns an output. An error says what in the configuration can't be used.
 func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
-	parser, err := parsers.New(cfg.Location)
+	parser, err := parsers.New(parsers.Options{Location: cfg.Location})
 	if err != nil {
 		return nil, err
 	}

@@ -174,7 +174,7 @@ func (p *play) once() error {
 		if err != nil {
 			return err
 		}
-		parser, err := parsers.New(time.UTC)
+		parser, err := parsers.New(parsers.Options{Location: time.UTC})
 		if err != nil {
 			return err
 		}

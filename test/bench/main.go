@@ -151,7 +151,7 @@ func writeLog(path string, size, share int) (lines, events int, err error) {
 	if err != nil || len(files) == 0 {
 		return 0, 0, fmt.Errorf("no logs: %w", err)
 	}
-	parser, err := parsers.New(time.UTC)
+	parser, err := parsers.New(parsers.Options{Location: time.UTC})
 	if err != nil {
 		return 0, 0, err
 	}

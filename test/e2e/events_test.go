@@ -11,7 +11,7 @@ import (
 // countEvents returns how many events of the parts are sent by default.
 func countEvents(t *testing.T, parts []agent.Part) int {
 	t.Helper()
-	parser, err := parsers.New(time.UTC)
+	parser, err := parsers.New(parsers.Options{Location: time.UTC})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ standard input. Lines that are no event print nothing.`,
 			if !ok {
 				return fmt.Errorf("--format %q is not one of %s", format, strings.Join(formatNames(), ", "))
 			}
-			parser, err := parsers.New(loc)
+			parser, err := parsers.New(parsers.Options{Location: loc})
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,300 @@
+package layout
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	jsoniter "github.com/json-iterator/go"
+
+	"flink-loki/parsers/internal/ascii"
+)
+
+// Part is a part of a line that JSON layouts, and parsers before us, keep under a key of
+// its own.
+type Part uint8
+
+// The parts of a line.
+const (
+	NoPart    Part = iota
+	Stamp          // a time as text, or a number of seconds, ms, µs or ns since 1970
+	Level          // as text, or as a number of syslog
+	Thread         //
+	Logger         //
+	Message        //
+	Trace          // a stack trace as text, or its lines
+	Exception      // class of an exception, where there is no trace
+	Words          // words of that exception
+	Wrapped        // a whole line, which a container runtime wrapped
+	Output         // stdout or stderr, of such a line
+	JobID          // Flink's MDC flink-job-id
+	numParts
+)
+
+// parts are the names of the parts, for users who have keys of their own.
+var parts = map[string]Part{
+	"time": Stamp, "level": Level, "thread": Thread, "logger": Logger, "message": Message, "trace": Trace,
+}
+
+// PartNames are the names that [Keys.Add] takes.
+var PartNames = []string{"time", "level", "thread", "logger", "message", "trace"}
+
+// Keys says which keys hold which parts. Keys of objects within objects are joined by
+// dots.
+type Keys map[string]Part
+
+// DefaultKeys returns the keys of the layouts that are in use: log4j 2's
+// JsonTemplateLayout (ECS, Logstash, GELF, JsonLayout) and JsonLayout, logback's
+// LogstashEncoder, Amazon's Managed Service for Apache Flink, Docker's json-file.
+func DefaultKeys() Keys {
+	keys := Keys{"log": Wrapped, "stream": Output}
+	for part, names := range map[Part]string{
+		Stamp:     "@timestamp timestamp time timeMillis datetime date ts instant eventTime",
+		Level:     "level log.level severity messageType levelname loglevel log_level",
+		Thread:    "thread thread_name threadName process.thread.name _thread",
+		Logger:    "logger logger_name loggerName log.logger _logger",
+		Message:   "message msg short_message @message",
+		Trace:     "stack_trace stackTrace stacktrace exception exception.stacktrace throwableInformation throwable error.stack_trace full_message thrown.extendedStackTrace",
+		Exception: "thrown.name error.type exception.exception_class",
+		Words:     "thrown.message error.message exception.exception_message",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			keys[name] = part
+		}
+	}
+	return keys
+}
+
+// Add adds a key of the user's for a part, which is read before the others; ok is false
+// for a name that is no part.
+func (k Keys) Add(part, key string) (ok bool) {
+	p, ok := parts[part]
+	if ok {
+		k[key] = p
+	}
+	return ok
+}
+
+// Part returns what stands under a key, [NoPart] for nothing that is read.
+func (k Keys) Part(key []byte) Part {
+	if part := k[string(key)]; part != NoPart {
+		return part
+	}
+	if name := bytes.TrimLeft(key[bytes.LastIndexByte(key, '.')+1:], "_"); string(name) == jobKey {
+		return JobID
+	}
+	return NoPart
+}
+
+// Object is a JSON object, or any record, taken apart by [Keys].
+type Object struct {
+	parts [numParts][]byte
+	cause []byte // class and words of causes, as lines of a trace
+}
+
+// Set sets a part, unless it is set; an empty value sets nothing.
+func (o *Object) Set(part Part, value []byte) {
+	if o.parts[part] == nil && len(value) > 0 {
+		o.parts[part] = value
+	}
+}
+
+// Reset empties the object.
+func (o *Object) Reset() { *o = Object{} }
+
+// Line returns the object as a line; ok is false where it is none.
+func (o *Object) Line() (l Line, ok bool) {
+	if o.parts[Message] == nil || o.parts[Logger] == nil && o.parts[Level] == nil {
+		return l, false
+	}
+	l = Line{Stamp: o.parts[Stamp], Level: jsonLevel(o.parts[Level]), Thread: o.parts[Thread], Logger: o.parts[Logger],
+		JobID: o.parts[JobID], cut: true}
+	if !ascii.IsID(l.JobID) {
+		l.JobID = nil
+	}
+	var more bool
+	l.rest, l.Below, more = bytes.Cut(o.parts[Message], []byte("\n"))
+	if trace := o.trace(); trace != nil {
+		if more {
+			l.Below = append(append(bytes.Clone(l.Below), '\n'), trace...)
+		} else {
+			l.Below = trace
+		}
+	}
+	return l, true
+}
+
+// trace returns the stack trace, nil for none.
+func (o *Object) trace() []byte {
+	if trace := bytes.TrimSpace(o.parts[Trace]); len(trace) > 0 {
+		return trace
+	}
+	if o.parts[Exception] == nil {
+		return nil
+	}
+	trace := bytes.Clone(o.parts[Exception])
+	if words := o.parts[Words]; words != nil {
+		trace = append(append(trace, ": "...), words...)
+	}
+	return append(trace, o.cause...)
+}
+
+// Wrapped returns the line that a container runtime wrapped into the object, without
+// its newline; ok is false where there is none.
+func (o *Object) Wrapped(w *Wrapper) (inner []byte, ok bool) {
+	inner = o.parts[Wrapped]
+	if inner == nil || o.parts[Message] != nil {
+		return nil, false
+	}
+	if o.parts[Stamp] != nil {
+		w.Stamp = o.parts[Stamp]
+	}
+	if o.parts[Output] != nil {
+		w.Output = o.parts[Output]
+		w.Partial = !bytes.HasSuffix(inner, []byte("\n"))
+	}
+	return bytes.TrimSuffix(inner, []byte("\n")), true
+}
+
+// jsonLevel reads a level in any case, and GELF's, which are those of syslog.
+func jsonLevel(level []byte) []byte {
+	if len(level) == 1 && '2' <= level[0] && level[0] <= '7' {
+		return []byte([...]string{"FATAL", "ERROR", "WARN", "INFO", "INFO", "DEBUG"}[level[0]-'2'])
+	}
+	if upper := bytes.ToUpper(level); string(upper) == "WARNING" {
+		return []byte("WARN")
+	} else if isLevel(upper) {
+		return upper
+	}
+	return level
+}
+
+// ReadObject reads a JSON object; ok is false where the text is none. What follows the
+// object is not read.
+func (k Keys) ReadObject(text []byte, o *Object) (ok bool) {
+	iter := jsoniter.ConfigDefault.BorrowIterator(text)
+	defer jsoniter.ConfigDefault.ReturnIterator(iter)
+	if iter.WhatIsNext() != jsoniter.ObjectValue {
+		return false
+	}
+	k.readObject(iter, "", o)
+	return iter.Error == nil
+}
+
+// maxDepth bounds the objects within objects that are read.
+const maxDepth = 4
+
+func (k Keys) readObject(iter *jsoniter.Iterator, path string, o *Object) {
+	iter.ReadMapCB(func(iter *jsoniter.Iterator, key string) bool {
+		if path != "" {
+			key = path + "." + key
+		}
+		k.readValue(iter, key, o)
+		return iter.Error == nil
+	})
+}
+
+func (k Keys) readValue(iter *jsoniter.Iterator, key string, o *Object) {
+	switch part := k.Part([]byte(key)); iter.WhatIsNext() {
+	case jsoniter.ObjectValue:
+		switch {
+		case strings.Count(key, ".") >= maxDepth:
+			iter.Skip()
+		case part == Stamp:
+			o.Set(Stamp, readInstant(iter))
+		case part == NoPart && strings.HasSuffix(key, "cause"):
+			o.readCause(iter)
+		default:
+			k.readObject(iter, key, o)
+		}
+	case jsoniter.StringValue:
+		if part == NoPart {
+			iter.Skip()
+		} else {
+			o.Set(part, []byte(iter.ReadString()))
+		}
+	case jsoniter.NumberValue:
+		switch number := iter.ReadNumber(); part {
+		case Stamp:
+			o.Set(Stamp, epochStamp(string(number)))
+		case Level:
+			o.Set(Level, []byte(number))
+		}
+	case jsoniter.ArrayValue:
+		if part == Trace {
+			o.Set(Trace, readLines(iter))
+		} else {
+			iter.Skip()
+		}
+	default:
+		iter.Skip()
+	}
+}
+
+// readLines reads an array of texts as lines.
+func readLines(iter *jsoniter.Iterator) []byte {
+	var lines []byte
+	iter.ReadArrayCB(func(iter *jsoniter.Iterator) bool {
+		if iter.WhatIsNext() == jsoniter.StringValue {
+			lines = append(append(lines, iter.ReadString()...), '\n')
+		} else {
+			iter.Skip()
+		}
+		return iter.Error == nil
+	})
+	return lines
+}
+
+// readCause reads what log4j 2's JsonLayout tells of a cause: its class, its words, and
+// its own cause.
+func (o *Object) readCause(iter *jsoniter.Iterator) {
+	var cause struct {
+		Name, Message string
+		Cause         jsoniter.RawMessage
+	}
+	iter.ReadVal(&cause)
+	for depth := 0; cause.Name != "" && depth < maxCauses; depth++ {
+		o.cause = append(append(append(append(o.cause, "\nCaused by: "...), cause.Name...), ": "...), cause.Message...)
+		next := cause.Cause
+		cause.Name, cause.Message, cause.Cause = "", "", nil
+		if jsoniter.Unmarshal(next, &cause) != nil {
+			break
+		}
+	}
+}
+
+// maxCauses bounds the causes of one exception.
+const maxCauses = 32
+
+// readInstant reads the time of log4j 2's JsonLayout.
+func readInstant(iter *jsoniter.Iterator) []byte {
+	var instant struct {
+		EpochSecond, NanoOfSecond int64
+	}
+	iter.ReadVal(&instant)
+	return appendStamp(instant.EpochSecond, instant.NanoOfSecond)
+}
+
+// epochStamp returns the time that a number means: seconds since 1970, with decimals,
+// or ms, µs or ns, told by its size.
+func epochStamp(number string) []byte {
+	whole, decimals, _ := strings.Cut(number, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil {
+		f, err := strconv.ParseFloat(number, 64) // such as 1.795958442E9
+		if err != nil || f < 0 || f > 1e19 {
+			return nil
+		}
+		n, decimals = int64(f), ""
+	}
+	nanos, _ := strconv.ParseInt((decimals + "000000000")[:9], 10, 64)
+	switch {
+	case n < 1e11:
+		return appendStamp(n, nanos)
+	case n < 1e14:
+		return appendStamp(n/1e3, n%1e3*1e6)
+	case n < 1e17:
+		return appendStamp(n/1e6, n%1e6*1e3)
+	}
+	return appendStamp(n/1e9, n%1e9)
+}
