@@ -28,7 +28,7 @@ type classIndex struct {
 
 type classSlot struct {
 	tail  uint64
-	name  string
+	name  []byte
 	forms *classForms
 	// loose is for loggers that may be this class and may be another: a bare class name,
 	// or another package of the same project. Only whole sentences count.
@@ -45,7 +45,7 @@ func newClassIndex(classes map[string]*classForms) classIndex {
 	}
 	x := classIndex{slots: make([]classSlot, size)}
 	for name, forms := range classes {
-		slot := classSlot{name: name, forms: forms, loose: &classForms{component: forms.component, forms: forms.forms}}
+		slot := classSlot{name: []byte(name), forms: forms, loose: &classForms{component: forms.component, forms: forms.forms}}
 		x.add(slot, name)
 		if class := name[lastDot(name):]; len(class) <= tailLen { // with the dot
 			// The packages before a short name are in the hash: o.a.f.r.t.Task
@@ -103,7 +103,7 @@ func (x *classIndex) find(logger []byte) *classForms {
 		if x.slots[i].tail != tail {
 			continue
 		}
-		if x.slots[i].name == string(logger) {
+		if bytes.Equal(x.slots[i].name, logger) {
 			return x.slots[i].forms
 		}
 		if forms := x.slots[i].match(logger); forms != nil && (found == nil || forms.known) {
@@ -128,13 +128,12 @@ func best(slots []classSlot, logger []byte) *classForms {
 // at the front (checkpoint.CheckpointCoordinator), or without any, or the same class in
 // another package of the same project, which it was in once.
 func (s *classSlot) match(logger []byte) *classForms {
-	full := []byte(s.name)
-	packages, class := cutClass(full)
+	packages, class := cutClass(s.name)
 	shown, shownClass := cutClass(logger)
 	if string(class) != string(shownClass) {
 		return nil
 	}
-	if len(shown) == 0 || bytes.HasSuffix(full, logger) && full[len(full)-len(logger)-1] == '.' {
+	if len(shown) == 0 || bytes.HasSuffix(s.name, logger) && s.name[len(s.name)-len(logger)-1] == '.' {
 		return s.loose
 	}
 	for segment := 0; ; segment++ {

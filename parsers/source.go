@@ -95,7 +95,7 @@ func (s *Source) Record(origin Origin, text []byte) {
 func (s *Source) Object(origin Origin, o *layout.Object) {
 	s.records++
 	if line, ok := o.Line(); ok {
-		s.main.begin(&origin, &noWrapper, line)
+		s.main.begin(&origin, &noWrapper, &line)
 	}
 }
 
@@ -110,7 +110,7 @@ func (s *Source) Flush() {
 
 func (s *Source) line(origin *Origin, line []byte) {
 	if l, ok := layout.Shipped(line); ok {
-		s.main.begin(origin, &noWrapper, l)
+		s.main.begin(origin, &noWrapper, &l)
 	} else if len(line) > 0 && line[0] == '\t' { // of a trace
 		s.main.below(origin, line)
 	} else {

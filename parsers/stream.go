@@ -75,7 +75,7 @@ func (s *stream) text(origin *Origin, w *layout.Wrapper, text []byte) {
 		l, ok = layout.Parse(text, s.source.parser.table.classes.isKnown)
 	}
 	if ok {
-		s.begin(origin, w, l)
+		s.begin(origin, w, &l)
 	} else {
 		s.below(origin, text)
 	}
@@ -85,7 +85,7 @@ func (s *stream) text(origin *Origin, w *layout.Wrapper, text []byte) {
 // REST API.
 func (s *stream) object(origin *Origin, w *layout.Wrapper, text []byte) {
 	if l, ok := s.source.object.Line(); ok {
-		s.begin(origin, w, l)
+		s.begin(origin, w, &l)
 		return
 	}
 	s.flush()
@@ -98,12 +98,12 @@ func (s *stream) object(origin *Origin, w *layout.Wrapper, text []byte) {
 }
 
 // begin reads a header.
-func (s *stream) begin(origin *Origin, w *layout.Wrapper, l layout.Line) {
+func (s *stream) begin(origin *Origin, w *layout.Wrapper, l *layout.Line) {
 	if s.event.Kind != nil || s.threshold.class != nil {
 		s.flush()
 	}
 	s.open = true
-	s.header, s.origin, s.record, s.stamp = l, *origin, s.source.records, w.Stamp
+	s.header, s.origin, s.record, s.stamp = *l, *origin, s.source.records, w.Stamp
 	s.message, s.trace, s.reason = nil, trace{}, nil
 	if forms := s.source.parser.table.formsOf(&s.header); forms != nil {
 		s.read(forms)

@@ -57,7 +57,8 @@ func Shipped(line []byte) (l Line, ok bool) {
 	}
 	l.Stamp = line[:end]
 	l.Logger, l.rest = ascii.CutWord(rest[7:])
-	return l, ascii.Span(l.Logger, ascii.IsName) == len(l.Logger)
+	// Another layout can start in the same way: "logger: message", a coloured logger.
+	return l, ascii.IsName(l.Logger[len(l.Logger)-1]) && bytes.IndexByte(l.Logger, ':') < 0
 }
 
 // stampLen is the length of a time without decimals.
