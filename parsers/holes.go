@@ -342,19 +342,32 @@ func fillPathIDs(e *Event, path []byte) {
 			setID(e, JobID, path[i-ascii.IDLen:i])
 		}
 	}
-	i := bytes.Index(path, []byte("job_"))
-	if i < 0 || i > 0 && path[i-1] != '/' {
-		return
-	}
-	db, _, ok := bytes.Cut(path[i+len("job_"):], []byte("__uuid_"))
-	if !ok || len(db) < ascii.IDLen+len("_op_") || string(db[ascii.IDLen:ascii.IDLen+len("_op_")]) != "_op_" {
-		return
+	fillDatabaseIDs(e, path)
+}
+
+// fillDatabaseIDs takes the ids that the directory of a RocksDB database spells. A LOG
+// that Flink moves beside its own log (1.15 and later) is named by the same path with
+// underscores in place of slashes.
+func fillDatabaseIDs(e *Event, path []byte) {
+	var db []byte
+	for rest := path; ; {
+		_, after, ok := bytes.Cut(rest, []byte("job_"))
+		if !ok {
+			return
+		}
+		if db, _, ok = bytes.Cut(after, []byte("__uuid_")); !ok {
+			return
+		}
+		if scanID(after) > 0 && bytes.HasPrefix(db[ascii.IDLen:], []byte("_op_")) {
+			break
+		}
+		rest = after
 	}
 	if !e.Has(JobID) {
 		setID(e, JobID, db[:ascii.IDLen])
 	}
 	operator := db[ascii.IDLen+len("_op_"):]
-	i = bytes.LastIndex(operator, []byte("__"))
+	i := bytes.LastIndex(operator, []byte("__"))
 	if i < ascii.IDLen+1 || operator[i-ascii.IDLen-1] != '_' {
 		return
 	}

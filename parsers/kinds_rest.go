@@ -84,6 +84,16 @@ type subtaskJSON struct {
 	Others     []subtaskJSON       `json:"other-concurrent-attempts"` // 1.16 and later
 }
 
+// IsAnswerKey reports whether a key is one that answers of Flink's REST API have, and
+// which tells that they are read.
+func IsAnswerKey(key []byte) bool {
+	switch string(key) {
+	case "backpressure-level", "backpressureLevel", "history", "trigger_timestamp":
+		return true
+	}
+	return false
+}
+
 // restEvents calls emit for each event of an answer. The answer's ids are in its URL.
 func (t *table) restEvents(answer, url []byte, e *Event, emit func(*Event)) {
 	var a restAnswer

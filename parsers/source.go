@@ -15,7 +15,7 @@ type Options struct {
 	// Location only until then.
 	LearnZone bool
 	// Keys are the keys of JSON layouts, nil for the default ones.
-	Keys layout.Keys
+	Keys *layout.Keys
 }
 
 // Parser reads lines. It is safe for concurrent use; what belongs to one file is kept
@@ -126,6 +126,10 @@ const maxWrappers = 4
 // wrapped reads a line that may have something before it.
 func (s *Source) wrapped(origin *Origin, line []byte) {
 	text := layout.Clean(line)
+	if bytes.HasPrefix(text, []byte("Container: "+yarnContainer)) {
+		s.section(text)
+		return
+	}
 	var w layout.Wrapper
 	isObject := false
 	for range maxWrappers {
@@ -153,6 +157,19 @@ func (s *Source) wrapped(origin *Origin, line []byte) {
 	default:
 		st.text(origin, &w, text)
 	}
+}
+
+// section begins the log of another container in the output of "yarn logs":
+//
+//	Container: container_e24_1566836790522_8088_01_000002 on host-a.example_45454
+func (s *Source) section(line []byte) {
+	s.Flush()
+	known := &Event{}
+	addYARNContainer(known, line)
+	if s.Known != nil {
+		known.addFrom(s.Known)
+	}
+	s.Known = known
 }
 
 // maxStreams bounds the streams of one file whose lines are kept apart.

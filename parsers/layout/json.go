@@ -39,52 +39,65 @@ var parts = map[string]Part{
 // PartNames are the names that [Keys.Add] takes.
 var PartNames = []string{"time", "level", "thread", "logger", "message", "trace"}
 
-// Keys says which keys hold which parts. Keys of objects within objects are joined by
-// dots.
-type Keys map[string]Part
-
-// DefaultKeys returns the keys of the layouts that are in use: log4j 2's
-// JsonTemplateLayout (ECS, Logstash, GELF, JsonLayout) and JsonLayout, logback's
-// LogstashEncoder, Amazon's Managed Service for Apache Flink, Docker's json-file.
-func DefaultKeys() Keys {
-	keys := Keys{"log": Wrapped, "stream": Output}
-	for part, names := range map[Part]string{
-		Stamp:     "@timestamp timestamp time timeMillis datetime date ts instant eventTime",
-		Level:     "level log.level severity messageType levelname loglevel log_level",
-		Thread:    "thread thread_name threadName process.thread.name _thread",
-		Logger:    "logger logger_name loggerName log.logger _logger",
-		Message:   "message msg short_message @message",
-		Trace:     "stack_trace stackTrace stacktrace exception exception.stacktrace throwableInformation throwable error.stack_trace full_message thrown.extendedStackTrace",
-		Exception: "thrown.name error.type exception.exception_class",
-		Words:     "thrown.message error.message exception.exception_message",
-	} {
-		for name := range strings.FieldsSeq(names) {
-			keys[name] = part
-		}
-	}
-	return keys
+// Keys says which keys hold which parts. The path of a key in an object within an
+// object is joined by dots.
+type Keys struct {
+	parts map[string]Part
+	roots map[string]bool // paths of objects that have such keys
 }
 
-// Add adds a key of the user's for a part, which is read before the others; ok is false
-// for a name that is no part.
-func (k Keys) Add(part, key string) (ok bool) {
-	p, ok := parts[part]
+// DefaultKeys returns the keys of the layouts that are in use: log4j 2's
+// JsonTemplateLayout (ECS, Logstash, GELF) and JsonLayout, logback's LogstashEncoder,
+// Amazon's Managed Service for Apache Flink, Docker's json-file.
+func DefaultKeys() *Keys {
+	k := &Keys{parts: map[string]Part{}, roots: map[string]bool{"thrown": true}}
+	for part, paths := range map[Part]string{
+		Stamp:   "@timestamp timestamp time timeMillis datetime date ts instant eventTime",
+		Level:   "level log.level severity messageType levelname loglevel log_level",
+		Thread:  "thread thread_name threadName process.thread.name _thread",
+		Logger:  "logger logger_name loggerName log.logger _logger",
+		Message: "message msg short_message @message",
+		Trace: "stack_trace stackTrace stacktrace exception exception.stacktrace throwableInformation throwable " +
+			"error.stack_trace full_message thrown.extendedStackTrace",
+		Exception: "thrown.name error.type exception.exception_class",
+		Words:     "thrown.message error.message exception.exception_message",
+		Wrapped:   "log",
+		Output:    "stream",
+	} {
+		for path := range strings.FieldsSeq(paths) {
+			k.add(path, part)
+		}
+	}
+	for _, parent := range []string{"", "_", "mdc.", "MDC.", "contextMap.", "context.", "labels.", "properties."} {
+		k.add(parent+jobKey, JobID)
+	}
+	return k
+}
+
+func (k *Keys) add(path string, part Part) {
+	k.parts[path] = part
+	for i := range path {
+		if path[i] == '.' {
+			k.roots[path[:i]] = true
+		}
+	}
+}
+
+// Add adds the path of a key of the user's for a part; ok is false for a name that is
+// none of [PartNames].
+func (k *Keys) Add(name, path string) (ok bool) {
+	part, ok := parts[name]
 	if ok {
-		k[key] = p
+		k.add(path, part)
 	}
 	return ok
 }
 
-// Part returns what stands under a key, [NoPart] for nothing that is read.
-func (k Keys) Part(key []byte) Part {
-	if part := k[string(key)]; part != NoPart {
-		return part
-	}
-	if name := bytes.TrimLeft(key[bytes.LastIndexByte(key, '.')+1:], "_"); string(name) == jobKey {
-		return JobID
-	}
-	return NoPart
-}
+// Part returns what stands under a path, [NoPart] for nothing that is read.
+func (k *Keys) Part(path []byte) Part { return k.parts[string(path)] }
+
+// Holds reports whether something in the object under a path is read.
+func (k *Keys) Holds(path []byte) bool { return k.roots[string(path)] }
 
 // Object is a JSON object, or any record, taken apart by [Keys].
 type Object struct {
@@ -102,9 +115,14 @@ func (o *Object) Set(part Part, value []byte) {
 // Reset empties the object.
 func (o *Object) Reset() { *o = Object{} }
 
+// IsLine reports whether the object is a line that was taken apart.
+func (o *Object) IsLine() bool {
+	return o.parts[Message] != nil && (o.parts[Logger] != nil || o.parts[Level] != nil)
+}
+
 // Line returns the object as a line; ok is false where it is none.
 func (o *Object) Line() (l Line, ok bool) {
-	if o.parts[Message] == nil || o.parts[Logger] == nil && o.parts[Level] == nil {
+	if !o.IsLine() {
 		return l, false
 	}
 	l = Line{Stamp: o.parts[Stamp], Level: jsonLevel(o.parts[Level]), Thread: o.parts[Thread], Logger: o.parts[Logger],
@@ -171,7 +189,7 @@ func jsonLevel(level []byte) []byte {
 
 // ReadObject reads a JSON object; ok is false where the text is none. What follows the
 // object is not read.
-func (k Keys) ReadObject(text []byte, o *Object) (ok bool) {
+func (k *Keys) ReadObject(text []byte, o *Object) (ok bool) {
 	iter := jsoniter.ConfigDefault.BorrowIterator(text)
 	defer jsoniter.ConfigDefault.ReturnIterator(iter)
 	if iter.WhatIsNext() != jsoniter.ObjectValue {
@@ -181,10 +199,7 @@ func (k Keys) ReadObject(text []byte, o *Object) (ok bool) {
 	return iter.Error == nil
 }
 
-// maxDepth bounds the objects within objects that are read.
-const maxDepth = 4
-
-func (k Keys) readObject(iter *jsoniter.Iterator, path string, o *Object) {
+func (k *Keys) readObject(iter *jsoniter.Iterator, path string, o *Object) {
 	iter.ReadMapCB(func(iter *jsoniter.Iterator, key string) bool {
 		if path != "" {
 			key = path + "." + key
@@ -194,18 +209,18 @@ func (k Keys) readObject(iter *jsoniter.Iterator, path string, o *Object) {
 	})
 }
 
-func (k Keys) readValue(iter *jsoniter.Iterator, key string, o *Object) {
-	switch part := k.Part([]byte(key)); iter.WhatIsNext() {
+func (k *Keys) readValue(iter *jsoniter.Iterator, key string, o *Object) {
+	switch part := k.parts[key]; iter.WhatIsNext() {
 	case jsoniter.ObjectValue:
 		switch {
-		case strings.Count(key, ".") >= maxDepth:
-			iter.Skip()
 		case part == Stamp:
 			o.Set(Stamp, readInstant(iter))
-		case part == NoPart && strings.HasSuffix(key, "cause"):
+		case key == "thrown.cause":
 			o.readCause(iter)
-		default:
+		case k.roots[key]:
 			k.readObject(iter, key, o)
+		default:
+			iter.Skip()
 		}
 	case jsoniter.StringValue:
 		if part == NoPart {

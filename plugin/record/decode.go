@@ -14,32 +14,65 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/tinylib/msgp/msgp"
+
+	"flink-loki/parsers/layout"
 )
 
 // Keys names the parts of a record's body that are read. An empty name reads nothing.
+// The path of a key in a map within a map is joined by dots.
 type Keys struct {
-	// Log is the key of the line. Where a record has no such key, "message" is read,
-	// and where it has neither, the only text of the body.
+	// Log is the key of the line. Where a record has no such key, the record itself can
+	// be a line that was taken apart; else "message" is read, and where it has neither,
+	// the only text of the body.
 	Log string
 	// Filename is the key under which tail's Path_Key puts the path.
 	Filename string
 	// Offset is the key under which tail's Offset_Key puts the line's byte offset.
 	Offset string
+	// Parts are the keys of a line that was taken apart, nil for none.
+	Parts *layout.Keys
+	// Fields are paths of further texts that are wanted.
+	Fields []string
+	// Whole reports whether a body that has a key is to be read as a whole, as JSON; nil
+	// for none.
+	Whole func(key []byte) bool
+
+	fields map[string]int  // index in Fields
+	roots  map[string]bool // paths of the maps that hold them
 }
 
-// Record is one log record. Its texts alias the chunk.
+// Prepare makes the keys ready for use, after they were set.
+func (k *Keys) Prepare() {
+	k.fields, k.roots = map[string]int{}, map[string]bool{}
+	for i, path := range k.Fields {
+		k.fields[path] = i
+		for dot := range path {
+			if path[dot] == '.' {
+				k.roots[path[:dot]] = true
+			}
+		}
+	}
+}
+
+// Record is one log record. Its texts alias the chunk. It is valid until the next one
+// is read.
 type Record struct {
 	// Time is the record's time, the zero Time where it has none.
 	Time time.Time
 	// Line is the log line, nil where the body holds none.
 	Line []byte
+	// Object is a line that was taken apart, nil where Line is set.
+	Object *layout.Object
 	// Filename is the file that the line was read from, nil when not known.
 	Filename []byte
 	// Offset is the byte offset of the line in that file, -1 when not known.
 	Offset int64
+	// Fields are the texts that [Keys.Fields] names, nil for one that is not there.
+	Fields [][]byte
 }
 
 // Stats counts what a chunk held.
@@ -58,7 +91,7 @@ type Stats struct {
 // counted and skipped; it never costs the records before or after it.
 func Decode(chunk []byte, keys Keys, yield func(*Record)) Stats {
 	var stats Stats
-	d := decoder{keys: keys, budget: maxWork * len(chunk)}
+	d := decoder{keys: keys, budget: maxWork * len(chunk), fields: make([][]byte, len(keys.Fields))}
 	inMalformed := false
 	for len(chunk) > 0 {
 		rec, rest, err := d.next(chunk)
@@ -87,7 +120,7 @@ func Decode(chunk []byte, keys Keys, yield func(*Record)) Stats {
 			continue
 		}
 		stats.Records++
-		if rec.Line == nil {
+		if rec.Line == nil && rec.Object == nil {
 			stats.NoLine++
 			continue
 		}
@@ -99,8 +132,11 @@ func Decode(chunk []byte, keys Keys, yield func(*Record)) Stats {
 var errNoRecord = errors.New("no record")
 
 type decoder struct {
-	keys Keys
-	rec  Record
+	keys   Keys
+	rec    Record
+	object layout.Object
+	parts  bool // the object has parts of the record
+	fields [][]byte
 	// suspect says that the record's body holds an EventTime, which belongs into a
 	// record's head.
 	suspect bool
@@ -136,7 +172,12 @@ func (d *decoder) next(b []byte) (*Record, []byte, error) {
 	} else {
 		size = 0 // v1: no metadata
 	}
-	d.rec, d.suspect, d.eventTime = Record{Offset: -1}, false, false
+	d.rec, d.suspect, d.eventTime = Record{Offset: -1, Fields: d.fields}, false, false
+	clear(d.fields)
+	if d.parts {
+		d.object.Reset()
+		d.parts = false
+	}
 	marker, rest, err := d.readTime(rest)
 	if err != nil {
 		return nil, nil, err
@@ -228,8 +269,9 @@ func (d *decoder) readBody(b []byte) (rest []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
+	body := b
 	var message, only []byte
-	texts := 0
+	texts, whole := 0, false
 	for range size {
 		before := len(rest)
 		key, after, ok := cutText(rest)
@@ -239,6 +281,7 @@ func (d *decoder) readBody(b []byte) (rest []byte, err error) {
 		if err != nil {
 			return nil, err
 		}
+		whole = whole || d.keys.Whole != nil && d.keys.Whole(key)
 		text, after2, ok := cutText(after)
 		if rest = after2; !ok {
 			if d.keys.Offset != "" && string(key) == d.keys.Offset {
@@ -246,6 +289,7 @@ func (d *decoder) readBody(b []byte) (rest []byte, err error) {
 					d.rec.Offset = n
 				}
 			}
+			d.readOther(key, after, 0)
 			rest, err = d.pass(after)
 		}
 		if err != nil {
@@ -261,20 +305,95 @@ func (d *decoder) readBody(b []byte) (rest []byte, err error) {
 			continue
 		case d.keys.Log != "" && string(key) == d.keys.Log:
 			d.rec.Line = text
-		case string(key) == "message":
-			message = text
+		default:
+			if string(key) == "message" {
+				message = text
+			}
+			d.readText(key, text)
 		}
 		texts++
 		only = text
 	}
 	switch {
 	case d.rec.Line != nil:
+	case whole:
+		d.rec.Line = toJSON(body[:len(body)-len(rest)])
+	case d.parts && d.object.IsLine():
+		d.rec.Object = &d.object
 	case message != nil:
 		d.rec.Line = message
 	case texts == 1:
 		d.rec.Line = only
 	}
 	return rest, nil
+}
+
+// toJSON returns a MessagePack value as JSON, nil where it can't be one.
+func toJSON(b []byte) []byte {
+	var buf bytes.Buffer
+	if _, err := msgp.UnmarshalAsJSON(&buf, b); err != nil {
+		return nil
+	}
+	return buf.Bytes()
+}
+
+// readText keeps a text that is wanted.
+func (d *decoder) readText(path, text []byte) {
+	if i, ok := d.keys.fields[string(path)]; ok {
+		d.rec.Fields[i] = text
+	}
+	if d.keys.Parts == nil {
+		return
+	}
+	if part := d.keys.Parts.Part(path); part != layout.NoPart {
+		d.object.Set(part, text)
+		d.parts = true
+	}
+}
+
+// maxDepth bounds the maps within maps that are read.
+const maxDepth = 4
+
+// readOther reads a value that is no text: maps that hold what is wanted, and the lines
+// of a trace.
+func (d *decoder) readOther(path, b []byte, depth int) {
+	switch msgp.NextType(b) {
+	case msgp.MapType:
+		if depth == maxDepth || !d.keys.roots[string(path)] && (d.keys.Parts == nil || !d.keys.Parts.Holds(path)) {
+			return
+		}
+		size, rest, err := msgp.ReadMapHeaderBytes(b)
+		for ; err == nil && size > 0; size-- {
+			key, after, ok := cutText(rest)
+			if !ok {
+				return
+			}
+			full := slices.Concat(path, []byte("."), key)
+			if text, after, ok := cutText(after); ok {
+				d.readText(full, text)
+				rest = after
+				continue
+			}
+			d.readOther(full, after, depth+1)
+			rest, err = msgp.Skip(after)
+		}
+	case msgp.ArrayType:
+		if d.keys.Parts == nil || d.keys.Parts.Part(path) != layout.Trace {
+			return
+		}
+		size, rest, err := msgp.ReadArrayHeaderBytes(b)
+		var lines []byte
+		for ; err == nil && size > 0; size-- {
+			line, after, ok := cutText(rest)
+			if !ok {
+				return
+			}
+			lines = append(append(lines, line...), '\n')
+			rest = after
+		}
+		d.object.Set(layout.Trace, lines)
+		d.parts = true
+	}
 }
 
 // pass skips a value of the body.
