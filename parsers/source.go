@@ -32,6 +32,9 @@ type Source struct {
 	// Unrecognised is given the lines that are not known though their class is, nil for
 	// none: an event of the kind unrecognised with time, level, logger and message.
 	Unrecognised func(*Event)
+	// Continues says that the file has lines before the first one of this source, which
+	// another source has read: those of an earlier chunk.
+	Continues bool
 
 	parser *Parser
 	emit   func(*Event)
@@ -45,6 +48,7 @@ type Source struct {
 	reason    *failureReason // the first that the trace names
 	threshold exception      // in the trace; its class is nil where there is none
 	scratch   Event
+	flush     lastFlush // of a RocksDB LOG
 }
 
 // NewSource returns a Source that hands its events to emit. An event and its texts are
@@ -82,7 +86,7 @@ func (s *Source) line(origin Origin, line []byte) {
 	if s.event.Kind != nil || s.threshold.class != nil {
 		s.Flush()
 	}
-	s.open = true
+	s.open = !h.rocksDB // RocksDB writes no traces, but pages of statistics
 	s.header, s.origin = h, origin
 	s.trace, s.reason = trace{}, nil
 	forms := s.parser.table.formsOf(&h)
@@ -95,6 +99,10 @@ func (s *Source) line(origin Origin, line []byte) {
 	case forms.forms.match(s.message, &s.event):
 		if s.event.Kind.lesson {
 			s.pass(s.Lesson)
+			return
+		}
+		if h.rocksDB && s.flush.repeats(&s.event, h.thread, s.Continues) {
+			s.event.Kind = nil
 			return
 		}
 	case len(s.message) == 0 || !forms.events || forms.silent.match(s.message, &s.event):
@@ -246,7 +254,9 @@ func (s *Source) deliver(e *Event) {
 func (s *Source) addHeader(e *Event) {
 	e.Origin = s.origin
 	h := &s.header
-	if t, ok := readStamp(h.stamp, s.parser.loc); ok {
+	if h.rocksDB && e.Has(Time) {
+		// time_micros of EVENT_LOG_v1 is in UTC and needs no zone.
+	} else if t, ok := readStamp(h.stamp, s.parser.loc); ok {
 		e.SetTime(Time, t)
 	} else if !e.Has(Time) && !s.origin.Time.IsZero() {
 		e.SetTime(Time, s.origin.Time)
