@@ -181,7 +181,7 @@ var (
 	PropertyValue = lesson("property_value", Text, "its value")
 	FlinkVersion  = lesson("flink_version", Text, "Flink's version")
 
-	Reason  = field("reason", Text, "", "Flink's own words for why")
+	Reason  = field("reason", Text, "", "Flink's or RocksDB's own words for why")
 	Message = field("message", Text, "", "the line's message, first physical line, without the header")
 )
 

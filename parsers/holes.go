@@ -41,9 +41,14 @@ var holes = map[string]hole{
 	"snapshot_thread":       {fill: fillSnapshotThread},
 	"exception":             {fill: fillException},
 	"seconds":               {scan: scanInt, fill: fillSeconds},
+	"microseconds":          {scan: scanInt, fill: fillMicroseconds},
 	"checkpoint_statistics": {fill: fillStatistics},
 	"kafka_client":          {fill: fillKafkaClient},
 	"kafka_node":            {fill: fillKafkaNode},
+	"flush_started":         eventLogHole("flush_started"),
+	"flush_finished":        eventLogHole("flush_finished"),
+	"compaction_started":    eventLogHole("compaction_started"),
+	"compaction_finished":   eventLogHole("compaction_finished"),
 }
 
 // holeFor returns the hole for one field.

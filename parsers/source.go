@@ -51,6 +51,9 @@ type Source struct {
 	// WrongZone is told the offset of the file's clock, where lines tell another than
 	// the configured zone has; nil for none.
 	WrongZone func(offset time.Duration)
+	// Continues says that the file has lines before the first one of this source, which
+	// another source has read: those of an earlier chunk.
+	Continues bool
 	// Known is what is known of every line of the file: fields that its events get, where
 	// their lines do not tell them; nil for nothing.
 	Known *Event
@@ -64,6 +67,7 @@ type Source struct {
 	others  []*stream // of lines that came wrapped
 	stamped bool      // lines have the time of a wrapper before them
 	object  layout.Object
+	flushed lastFlush // of a RocksDB LOG
 	scratch Event
 }
 

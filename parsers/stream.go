@@ -129,6 +129,10 @@ func (s *stream) read(forms *classForms) {
 			s.pass(s.source.Lesson)
 			return
 		}
+		if s.header.RocksDB && s.source.flushed.repeats(&s.event, s.header.Thread, s.source.Continues) {
+			s.event.Kind = nil
+			return
+		}
 	case len(s.message) == 0 || !forms.known || forms.silent.match(s.message, &s.event):
 		s.event.Kind = nil
 		return
@@ -156,7 +160,10 @@ func (s *stream) pass(to func(*Event)) {
 
 // below reads a line without a header: of the trace below the open one.
 func (s *stream) below(origin *Origin, line []byte) {
-	if !s.open {
+	switch {
+	case s.header.RocksDB: // which writes no traces, but pages of statistics
+		return
+	case !s.open:
 		s.orphan(origin, line)
 		return
 	}

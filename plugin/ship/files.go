@@ -34,6 +34,7 @@ func (s *fileSources) source(name []byte) *fileSource {
 	if !ok {
 		f = &fileSource{name: name}
 		f.Source = s.parser.NewSource(func(e *parsers.Event) { s.emit(f.name, e) })
+		f.Continues = true
 		s.byName[string(name)] = f
 		s.order = append(s.order, f)
 	}

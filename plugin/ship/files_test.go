@@ -1,0 +1,44 @@
+package ship
+
+import (
+	"bytes"
+	"os"
+	"testing"
+	"time"
+
+	"flink-loki/parsers"
+)
+
+// TestFileSources_chunks cuts a LOG of RocksDB 8.10, which tells the end of a flush in
+// two lines, into chunks: each flush is told once.
+func TestFileSources_chunks(t *testing.T) {
+	log, err := os.ReadFile("../../test/logs/2.3.0/expired/rocksdb-CoStreamFlatMap-sub2of2.LOG")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parser, err := parsers.New(parsers.Options{Location: time.UTC})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.Split(bytes.TrimSuffix(log, []byte("\n")), []byte("\n"))
+	flushes := func(chunk int) (n int) {
+		for at := 0; at < len(lines); at += chunk {
+			sources := fileSources{parser: parser, emit: func(_ []byte, e *parsers.Event) {
+				if e.Kind.Name == "rocksdb_flush_finished" {
+					n++
+				}
+			}}
+			for _, line := range lines[at:min(at+chunk, len(lines))] {
+				sources.source([]byte("LOG")).Record(parsers.Origin{Offset: -1}, line)
+			}
+			sources.flush()
+		}
+		return n
+	}
+	want := bytes.Count(log, []byte("] Flush lasted "))
+	for _, chunk := range []int{1, 2, 3, 5, 7, 11, 100, len(lines)} {
+		if got := flushes(chunk); got != want {
+			t.Errorf("chunks of %d lines: %d flushes, want %d", chunk, got, want)
+		}
+	}
+}
