@@ -97,6 +97,14 @@ func (e *Event) SetTime(f Field, t time.Time) {
 	e.mark(f)
 }
 
+// SetValue sets a field from its text, as the field's type says. An empty text, and one
+// that is no such value, sets nothing.
+func (e *Event) SetValue(f Field, v []byte) {
+	if h := holeFor(f); len(v) > 0 && (h.scan == nil || h.scan(v) == len(v)) {
+		h.fill(e, v)
+	}
+}
+
 // Text returns the value of a text field, nil when absent. It aliases the line.
 func (e *Event) Text(f Field) []byte {
 	if !e.Has(f) {

@@ -54,13 +54,15 @@ type Source struct {
 	// Continues says that the file has lines before the first one of this source, which
 	// another source has read: those of an earlier chunk.
 	Continues bool
+	// Clock reads the file's times. An earlier source of the same file can hand its own
+	// on, with what it has learnt.
+	Clock *layout.Clock
 	// Known is what is known of every line of the file: fields that its events get, where
 	// their lines do not tell them; nil for nothing.
 	Known *Event
 
 	parser *Parser
 	emit   func(*Event)
-	clock  *layout.Clock
 
 	records int // that were read
 	main    stream
@@ -71,10 +73,15 @@ type Source struct {
 	scratch Event
 }
 
+// NewClock returns a clock for one file.
+func (p *Parser) NewClock() *layout.Clock {
+	return layout.NewClock(p.options.Location, p.options.LearnZone)
+}
+
 // NewSource returns a Source that hands its events to emit. An event and its texts are
 // valid only within the call of emit.
 func (p *Parser) NewSource(emit func(*Event)) *Source {
-	s := &Source{parser: p, emit: emit, clock: layout.NewClock(p.options.Location, p.options.LearnZone)}
+	s := &Source{parser: p, emit: emit, Clock: p.NewClock()}
 	s.main.source = s
 	return s
 }

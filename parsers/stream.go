@@ -314,7 +314,7 @@ func (s *stream) addHeader(e *Event) {
 // addTime adds the event's time: what its form told, else the header's, the wrapper's,
 // the record's.
 func (s *stream) addTime(e *Event) {
-	clock := s.source.clock
+	clock := s.source.Clock
 	wrapped, isWrapped := s.wrapperTime()
 	if isWrapped {
 		e.SetTime(RecordTime, wrapped)

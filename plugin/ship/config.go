@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"flink-loki/parsers"
+	"flink-loki/parsers/layout"
 	"flink-loki/plugin/loki"
 	"flink-loki/plugin/record"
 )
@@ -27,15 +28,27 @@ type Config struct {
 	Placement loki.Placement
 	Kinds     map[string]bool // names of the kinds that are sent
 	Keys      record.Keys
-	Node      string
-	Location  *time.Location
-	StatePath string
-	Timeout   time.Duration
-	LogLevel  slog.Level
+	// RecordFields are the event fields that records tell: the first of Keys.Fields, in
+	// the same order.
+	RecordFields []RecordField
+	JSONKeys     *layout.Keys
+	Node         string
+	NodeIsSet    bool // by the option; else a record's own is better
+	Location     *time.Location
+	LearnZone    bool // from the lines; Location only until then
+	StatePath    string
+	Timeout      time.Duration
+	LogLevel     slog.Level
 
 	// rendering is the values of the options that decide how a chunk is rendered. It
 	// tells apart the outputs that share a state_path.
 	rendering string
+}
+
+// RecordField is an event field that is read from a record.
+type RecordField struct {
+	Field parsers.Field
+	Path  string // of the record key, with dots
 }
 
 // Option is one option of the output, as users write it in Fluent Bit's
@@ -93,13 +106,25 @@ var Options = []Option{
 		Help: "Record key of the line's byte offset: tail's `Offset_Key`.",
 		set:  func(c *Config, v string) error { c.Keys.Offset = v; return nil },
 	}, {
+		Name: "record_fields", Unit: "field=record key, …",
+		Default: defaultRecordFields,
+		Help: "Event fields that are read from the record. Dots lead into maps; `$kubernetes['pod_name']` is understood as well. " +
+			"A list that starts with `+` adds to the default.",
+		set: setRecordFields,
+	}, {
+		Name: "json_keys", Unit: "part=key, …",
+		Help: "Further keys of JSON layouts: `time`, `level`, `thread`, `logger`, `message` and `trace`, such as `message=text,logger=log.name`. " +
+			"The keys of the usual layouts are known.",
+		set: setJSONKeys,
+	}, {
 		Name: "node", Unit: "text",
-		Help: "Name of this host on every event. Empty: the host's own name.",
+		Help: "Name of this host on every event. Empty: the record's (`record_fields`), else the host's own name.",
 		set:  setNode,
 	}, {
-		Name: "timezone", Unit: "IANA name",
-		Help: "Zone of the times in the logs, which print none. Empty: the agent's zone.",
-		set:  setTimezone,
+		Name: "timezone", Unit: "IANA name or `auto`",
+		Help: "Zone of the times in the logs, which print none. Empty: the agent's zone. " +
+			"`auto`: learnt for each file from lines that tell it, the agent's zone until then.",
+		set: setTimezone,
 	}, {
 		Name: "state_path", Unit: "directory", local: true,
 		Help: "Where rendered chunks are kept until they are delivered, so that a retry after a restart sends the same bytes. Empty: in memory.",
@@ -133,8 +158,18 @@ func ReadConfig(get func(name string) string) (*Config, error) {
 			errs = append(errs, errors.New(hidePassword(fmt.Sprintf("option %s, value %q: %v", o.Name, value, err))))
 		}
 	}
+	c.Keys.Parts, c.Keys.Whole = c.JSONKeys, parsers.IsAnswerKey
+	c.Keys.Fields = nil
+	for _, f := range c.RecordFields {
+		c.Keys.Fields = append(c.Keys.Fields, f.Path)
+	}
+	c.Keys.Fields = append(c.Keys.Fields, urlKey)
+	c.Keys.Prepare()
 	return c, errors.Join(errs...)
 }
+
+// urlKey is the record key of the URL that gave an answer of Flink's REST API.
+const urlKey = "url"
 
 // hidePassword blots out the user part of URLs in a text.
 func hidePassword(text string) string {
@@ -237,7 +272,59 @@ func parseSwitch(v string) (bool, error) {
 	return false, errors.New("give on or off")
 }
 
+// setRecordFields reads "field=path, …".
+func setRecordFields(c *Config, v string) error {
+	if more, ok := strings.CutPrefix(v, "+"); ok {
+		v = defaultRecordFields + "," + more
+	}
+	for item := range strings.SplitSeq(v, ",") {
+		name, path, _ := strings.Cut(strings.TrimSpace(item), "=")
+		if name == "" {
+			continue
+		}
+		f, ok := parsers.FieldByName(strings.TrimSpace(name))
+		if !ok || !labelField(f) || f == parsers.EventName || f == parsers.Component {
+			return fmt.Errorf("%q is no event field that a record can tell", name)
+		}
+		if path = recordPath(path); path == "" {
+			return fmt.Errorf("%q names no record key: give field=key, such as pod=kubernetes.pod_name", item)
+		}
+		c.RecordFields = append(c.RecordFields, RecordField{f, path})
+	}
+	return nil
+}
+
+// defaultRecordFields are those of Fluent Bit's kubernetes filter.
+const defaultRecordFields = "namespace=kubernetes.namespace_name,pod=kubernetes.pod_name," +
+	"container=kubernetes.container_name,node=kubernetes.host"
+
+// recordPath reads a path with dots, or one of Fluent Bit's record accessors:
+// $kubernetes['labels']['app'].
+func recordPath(v string) string {
+	v = strings.TrimPrefix(strings.TrimSpace(v), "$")
+	return strings.NewReplacer("']['", ".", "['", ".", "']", "").Replace(v)
+}
+
+// setJSONKeys reads "part=key, …".
+func setJSONKeys(c *Config, v string) error {
+	c.JSONKeys = layout.DefaultKeys()
+	for item := range strings.SplitSeq(v, ",") {
+		part, path, ok := strings.Cut(strings.TrimSpace(item), "=")
+		if part == "" && !ok {
+			continue
+		}
+		if path = recordPath(path); path == "" {
+			return fmt.Errorf("%q names no key: give part=key, such as message=text", item)
+		}
+		if !c.JSONKeys.Add(strings.TrimSpace(part), path) {
+			return fmt.Errorf("%q is no part of a line; allowed are %s", part, strings.Join(layout.PartNames, ", "))
+		}
+	}
+	return nil
+}
+
 func setNode(c *Config, v string) (err error) {
+	c.NodeIsSet = v != ""
 	if v == "" {
 		if v, err = os.Hostname(); err != nil {
 			return fmt.Errorf("the host's name is not known (%w): set it", err)
@@ -248,12 +335,13 @@ func setNode(c *Config, v string) (err error) {
 }
 
 func setTimezone(c *Config, v string) (err error) {
-	if v == "" {
+	c.LearnZone = strings.EqualFold(v, "auto")
+	if v == "" || c.LearnZone {
 		c.Location = time.Local
 		return nil
 	}
 	if c.Location, err = time.LoadLocation(v); err != nil {
-		return errors.New("no such zone: give an IANA name like UTC or Europe/Berlin")
+		return errors.New("no such zone: give an IANA name like UTC or Europe/Berlin, or auto")
 	}
 	return nil
 }

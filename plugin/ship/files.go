@@ -2,49 +2,134 @@ package ship
 
 import (
 	"bytes"
+	"log/slog"
+	"slices"
+	"time"
 
 	"flink-loki/parsers"
+	"flink-loki/parsers/layout"
+	"flink-loki/plugin/record"
 )
 
-// fileSources keeps the lines of a chunk's files apart, so that a trace is joined with
-// the header above it in its own file.
-type fileSources struct {
+// maxFiles bounds the files that are remembered from chunk to chunk.
+const maxFiles = 4096
+
+// files is what the output keeps of the files whose lines it reads.
+type files struct {
+	cfg    *Config
+	log    *slog.Logger
 	parser *parsers.Parser
-	emit   func(file []byte, e *parsers.Event)
-
-	byName  map[string]*fileSource
-	order   []*fileSource
-	current *fileSource // of the last record
+	byName map[string]*file
 }
 
-type fileSource struct {
+// file is one of them.
+type file struct {
+	clock *layout.Clock
+	known parsers.Event // what its name tells
+	told  bool          // that its clock is not in the configured zone
+}
+
+func (f *files) get(name []byte) *file {
+	if known, ok := f.byName[string(name)]; ok {
+		return known
+	}
+	if f.byName == nil || len(f.byName) == maxFiles {
+		f.byName = map[string]*file{}
+	}
+	added := &file{clock: f.parser.NewClock()}
+	parsers.AddFileName(&added.known, bytes.Clone(name))
+	f.byName[string(name)] = added
+	return added
+}
+
+// sources keeps the lines of a chunk's files apart, so that a trace is joined with the
+// header above it in its own file.
+type sources struct {
+	files *files
+	emit  func(file []byte, e *parsers.Event)
+	// unrecognised is given the lines that are not known though their class is.
+	unrecognised func(file []byte, e *parsers.Event)
+
+	byKey   map[string]*source
+	order   []*source
+	current *source // of the last record
+}
+
+// source is one file in a chunk, or, where the records do not name their files, one pod
+// or whatever else tells records apart.
+type source struct {
 	*parsers.Source
-	name []byte
+	name   []byte
+	fields [][]byte
 }
 
-// source returns the source for a file's lines; records without a name share one.
-func (s *fileSources) source(name []byte) *fileSource {
-	if s.current != nil && bytes.Equal(s.current.name, name) {
+func (s *source) is(r *record.Record) bool {
+	if !bytes.Equal(s.name, r.Filename) {
+		return false
+	}
+	for i, value := range r.Fields[:len(s.fields)] {
+		if !bytes.Equal(s.fields[i], value) {
+			return false
+		}
+	}
+	return true
+}
+
+// of returns the source for a record's line.
+func (s *sources) of(r *record.Record) *source {
+	if s.current != nil && s.current.is(r) {
 		return s.current
 	}
-	if s.byName == nil {
-		s.byName = map[string]*fileSource{}
+	recordFields := s.files.cfg.RecordFields
+	key := string(r.Filename)
+	for i := range recordFields {
+		key += "\x00" + string(r.Fields[i])
 	}
-	f, ok := s.byName[string(name)]
+	if s.byKey == nil {
+		s.byKey = map[string]*source{}
+	}
+	found, ok := s.byKey[key]
 	if !ok {
-		f = &fileSource{name: name}
-		f.Source = s.parser.NewSource(func(e *parsers.Event) { s.emit(f.name, e) })
-		f.Continues = true
-		s.byName[string(name)] = f
-		s.order = append(s.order, f)
+		found = s.add(r)
+		s.byKey[key] = found
 	}
-	s.current = f
-	return f
+	s.current = found
+	return found
+}
+
+func (s *sources) add(r *record.Record) *source {
+	file := s.files.get(r.Filename)
+	added := &source{name: r.Filename, fields: slices.Clone(r.Fields[:len(s.files.cfg.RecordFields)])}
+	added.Source = s.files.parser.NewSource(func(e *parsers.Event) { s.emit(added.name, e) })
+	added.Continues = true
+	added.Clock = file.clock
+	added.WrongZone = func(offset time.Duration) { s.files.tellZone(file, r.Filename, offset) }
+	added.Unrecognised = func(e *parsers.Event) { s.unrecognised(added.name, e) }
+	added.Known = &file.known
+	if len(added.fields) > 0 {
+		known := file.known
+		for i, value := range added.fields {
+			known.SetValue(s.files.cfg.RecordFields[i].Field, value)
+		}
+		added.Known = &known
+	}
+	s.order = append(s.order, added)
+	return added
+}
+
+// tellZone says once that a file's times are not in the configured zone.
+func (f *files) tellZone(file *file, name []byte, offset time.Duration) {
+	if file.told || f.cfg.LearnZone {
+		return
+	}
+	file.told = true
+	f.log.Warn("a file's clock is not in the configured zone: set option timezone, or let it be learnt with timezone auto",
+		"file", string(name), "ahead_of_utc", offset, "timezone", zoneName(f.cfg.Location))
 }
 
 // flush ends all files: what comes in another chunk is not joined.
-func (s *fileSources) flush() {
-	for _, f := range s.order {
-		f.Flush()
+func (s *sources) flush() {
+	for _, source := range s.order {
+		source.Flush()
 	}
 }

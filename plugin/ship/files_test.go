@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"flink-loki/parsers"
+	"flink-loki/plugin/record"
 )
 
-// TestFileSources_chunks cuts a LOG of RocksDB 8.10, which tells the end of a flush in
+// TestSources_chunks cuts a LOG of RocksDB 8.10, which tells the end of a flush in
 // two lines, into chunks: each flush is told once.
-func TestFileSources_chunks(t *testing.T) {
+func TestSources_chunks(t *testing.T) {
 	log, err := os.ReadFile("../../test/logs/2.3.0/expired/rocksdb-CoStreamFlatMap-sub2of2.LOG")
 	if err != nil {
 		t.Fatal(err)
@@ -20,16 +21,17 @@ func TestFileSources_chunks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	files := &files{cfg: &Config{}, parser: parser}
 	lines := bytes.Split(bytes.TrimSuffix(log, []byte("\n")), []byte("\n"))
 	flushes := func(chunk int) (n int) {
 		for at := 0; at < len(lines); at += chunk {
-			sources := fileSources{parser: parser, emit: func(_ []byte, e *parsers.Event) {
+			sources := sources{files: files, emit: func(_ []byte, e *parsers.Event) {
 				if e.Kind.Name == "rocksdb_flush_finished" {
 					n++
 				}
 			}}
 			for _, line := range lines[at:min(at+chunk, len(lines))] {
-				sources.source([]byte("LOG")).Record(parsers.Origin{Offset: -1}, line)
+				sources.of(&record.Record{Filename: []byte("LOG")}).Record(parsers.Origin{Offset: -1}, line)
 			}
 			sources.flush()
 		}

@@ -30,7 +30,6 @@ const (
 type Output struct {
 	cfg      *Config
 	log      *slog.Logger
-	parser   *parsers.Parser
 	client   *loki.Client
 	journal  *enrich.Journal
 	renderer uint64 // tells apart outputs that render a chunk in different ways
@@ -40,13 +39,16 @@ type Output struct {
 
 	mu      sync.Mutex // guards the rest; held while a chunk is read
 	counter enrich.Counter
-	closed  bool
-	active  sync.WaitGroup // flushes
+	files   files
+	// Lines that are not known though their class is, by logger.
+	unrecognised map[string]int
+	closed       bool
+	active       sync.WaitGroup // flushes
 }
 
 // New returns an output. An error says what in the configuration can't be used.
 func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
-	parser, err := parsers.New(parsers.Options{Location: cfg.Location})
+	parser, err := parsers.New(parsers.Options{Location: cfg.Location, LearnZone: cfg.LearnZone, Keys: cfg.JSONKeys})
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +60,8 @@ func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
 	if err != nil {
 		return nil, fmt.Errorf("option state_path, value %q: %w: give a directory that the agent may write", cfg.StatePath, err)
 	}
-	o := &Output{cfg: cfg, log: log, parser: parser, client: client, journal: journal}
+	o := &Output{cfg: cfg, log: log, client: client, journal: journal, unrecognised: map[string]int{}}
+	o.files = files{cfg: cfg, log: log, parser: parser}
 	o.renderer = xxhash.Sum64String(cfg.rendering)
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	log.Info("started", "url", cfg.URL.Redacted(), "node", cfg.Node, "timezone", zoneName(cfg.Location),
@@ -156,11 +159,21 @@ func (o *Output) read(tag string, chunk []byte) (enrich.Fingerprint, [][]byte) {
 // render turns a chunk into a batch of events.
 func (o *Output) render(tag string, chunk []byte) *loki.Batch {
 	batch := &loki.Batch{Placement: o.cfg.Placement}
-	files := fileSources{parser: o.parser, emit: func(file []byte, e *parsers.Event) { o.add(batch, tag, file, e) }}
+	emit := func(file []byte, e *parsers.Event) { o.add(batch, tag, file, e) }
+	sources := sources{files: &o.files, emit: emit, unrecognised: func(file []byte, e *parsers.Event) {
+		o.countUnrecognised(file, e)
+		emit(file, e)
+	}}
+	url := len(o.cfg.RecordFields)
 	stats := record.Decode(chunk, o.cfg.Keys, func(r *record.Record) {
-		files.source(r.Filename).Record(parsers.Origin{Offset: r.Offset, Time: r.Time}, r.Line)
+		origin := parsers.Origin{Offset: r.Offset, Time: r.Time, URL: r.Fields[url]}
+		if source := sources.of(r); r.Object != nil {
+			source.Object(origin, r.Object)
+		} else {
+			source.Record(origin, r.Line)
+		}
 	})
-	files.flush()
+	sources.flush()
 	if stats.Malformed > 0 {
 		o.log.Error("pieces of a chunk are no log records and were skipped; the rest is delivered",
 			"tag", tag, "pieces", stats.Malformed, "bytes", stats.SkippedBytes)
@@ -177,7 +190,9 @@ func (o *Output) add(batch *loki.Batch, tag string, file []byte, e *parsers.Even
 	if !ok {
 		t = time.Now() // neither the line nor the record has one
 	}
-	e.SetText(parsers.Node, []byte(o.cfg.Node))
+	if o.cfg.NodeIsSet || !e.Has(parsers.Node) {
+		e.SetText(parsers.Node, []byte(o.cfg.Node))
+	}
 	e.SetText(parsers.Cluster, []byte(o.cfg.Placement.Labels["cluster"]))
 	e.SetText(parsers.Filename, file)
 	if e.Origin.Offset >= 0 {
@@ -186,6 +201,22 @@ func (o *Output) add(batch *loki.Batch, tag string, file []byte, e *parsers.Even
 		e.SetInt(parsers.Seq, o.counter.Next(tag+"\x00"+string(file), t, e.AppendLogfmt(nil)))
 	}
 	batch.Add(e, t)
+}
+
+// maxUnrecognised bounds the loggers whose lines are counted.
+const maxUnrecognised = 1024
+
+// countUnrecognised counts a line that is not known though its class is: Flink may have
+// reworded it. The first one of each logger is logged.
+func (o *Output) countUnrecognised(file []byte, e *parsers.Event) {
+	logger := string(e.Text(parsers.Logger))
+	if _, ok := o.unrecognised[logger]; !ok && len(o.unrecognised) == maxUnrecognised {
+		logger = "others"
+	}
+	if o.unrecognised[logger]++; o.unrecognised[logger] == 1 {
+		o.log.Warn("a line of a known logger is not recognised; further ones are only counted",
+			"logger", logger, "file", string(file), "line", string(e.Text(parsers.Message)))
+	}
 }
 
 // Close ends the output: pushes are cancelled, which gives Retry, and awaited up to
