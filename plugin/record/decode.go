@@ -281,15 +281,20 @@ func (d *decoder) readBody(b []byte) (rest []byte, err error) {
 		if err != nil {
 			return nil, err
 		}
-		whole = whole || d.keys.Whole != nil && d.keys.Whole(key)
 		text, after2, ok := cutText(after)
 		if rest = after2; !ok {
 			if d.keys.Offset != "" && string(key) == d.keys.Offset {
-				if n, _, err := msgp.ReadInt64Bytes(after); err == nil {
+				var n int64
+				if n, rest, err = msgp.ReadInt64Bytes(after); err == nil {
 					d.rec.Offset = n
+					d.budget -= before - len(rest)
+					continue
 				}
 			}
-			d.readOther(key, after, 0)
+			if t := msgp.NextType(after); t == msgp.MapType || t == msgp.ArrayType {
+				d.readOther(key, after, 0)
+			}
+			whole = whole || d.isWhole(key)
 			rest, err = d.pass(after)
 		}
 		if err != nil {
@@ -310,6 +315,7 @@ func (d *decoder) readBody(b []byte) (rest []byte, err error) {
 				message = text
 			}
 			d.readText(key, text)
+			whole = whole || d.isWhole(key)
 		}
 		texts++
 		only = text
@@ -327,6 +333,9 @@ func (d *decoder) readBody(b []byte) (rest []byte, err error) {
 	}
 	return rest, nil
 }
+
+// isWhole reports whether a body with such a key is read as a whole.
+func (d *decoder) isWhole(key []byte) bool { return d.keys.Whole != nil && d.keys.Whole(key) }
 
 // toJSON returns a MessagePack value as JSON, nil where it can't be one.
 func toJSON(b []byte) []byte {
