@@ -29,6 +29,7 @@ type classIndex struct {
 type classSlot struct {
 	tail  uint64
 	name  []byte
+	class int // length of the name without its packages
 	forms *classForms
 	// loose is for loggers that may be this class and may be another: a bare class name,
 	// or another package of the same project. Only whole sentences count.
@@ -45,7 +46,7 @@ func newClassIndex(classes map[string]*classForms) classIndex {
 	}
 	x := classIndex{slots: make([]classSlot, size)}
 	for name, forms := range classes {
-		slot := classSlot{name: []byte(name), forms: forms, loose: &classForms{component: forms.component, forms: forms.forms}}
+		slot := classSlot{name: []byte(name), class: len(name) - lastDot(name) - 1, forms: forms, loose: &classForms{component: forms.component, forms: forms.forms}}
 		x.add(slot, name)
 		if class := name[lastDot(name):]; len(class) <= tailLen { // with the dot
 			// The packages before a short name are in the hash: o.a.f.r.t.Task
@@ -128,11 +129,11 @@ func best(slots []classSlot, logger []byte) *classForms {
 // at the front (checkpoint.CheckpointCoordinator), or without any, or the same class in
 // another package of the same project, which it was in once.
 func (s *classSlot) match(logger []byte) *classForms {
-	packages, class := cutClass(s.name)
-	shown, shownClass := cutClass(logger)
-	if string(class) != string(shownClass) {
+	start := len(logger) - s.class
+	if start < 0 || start > 0 && logger[start-1] != '.' || !bytes.HasSuffix(s.name, logger[start:]) {
 		return nil
 	}
+	packages, shown := s.name[:len(s.name)-s.class-1], logger[:max(start-1, 0)]
 	if len(shown) == 0 || bytes.HasSuffix(s.name, logger) && s.name[len(s.name)-len(logger)-1] == '.' {
 		return s.loose
 	}
@@ -154,12 +155,6 @@ func (s *classSlot) match(logger []byte) *classForms {
 
 // projectSegments is how many segments of a package name the project: org.apache.flink.
 const projectSegments = 3
-
-// cutClass splits a logger into its packages, without the last dot, and its class.
-func cutClass(logger []byte) (packages, class []byte) {
-	dot := bytes.LastIndexByte(logger, '.')
-	return logger[:max(dot, 0)], logger[dot+1:]
-}
 
 // isKnown reports whether lines of a logger are wanted.
 func (x *classIndex) isKnown(logger []byte) bool {

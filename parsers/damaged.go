@@ -30,9 +30,11 @@ func (s *formSet) matchDamaged(msg []byte, e *Event) bool {
 	for _, f := range s.prefixed[msg[0]] {
 		try(f)
 	}
-	for i := range s.free {
-		for _, f := range s.free[i].forms {
-			try(f)
+	for _, group := range s.free {
+		for _, a := range group.anchors {
+			for _, f := range a.forms {
+				try(f)
+			}
 		}
 	}
 	if best.form == nil {

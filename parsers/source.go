@@ -92,12 +92,13 @@ func (p *Parser) NewSource(emit func(*Event)) *Source {
 func (s *Source) Record(origin Origin, text []byte) {
 	s.records++
 	for {
-		line, rest, more := bytes.Cut(text, []byte("\n"))
-		s.line(&origin, line)
-		if !more {
+		end := bytes.IndexByte(text, '\n')
+		if end < 0 {
+			s.line(&origin, text)
 			return
 		}
-		text = rest
+		s.line(&origin, text[:end])
+		text = text[end+1:]
 	}
 }
 
@@ -120,13 +121,28 @@ func (s *Source) Flush() {
 }
 
 func (s *Source) line(origin *Origin, line []byte) {
-	if l, ok := layout.Shipped(line); ok {
-		s.main.begin(origin, &noWrapper, &l)
+	// Most lines are of a class that is not wanted, in Flink's own layout: they get no
+	// further look.
+	if logger, end := layout.ShippedLogger(line); logger != nil {
+		forms := s.parser.table.classes.find(logger)
+		if forms == nil || s.isPlain(forms, layout.ShippedMessage(line[end:])) {
+			s.main.skip(origin, line)
+			return
+		}
 	} else if len(line) > 0 && line[0] == '\t' { // of a trace
 		s.main.below(origin, line)
+		return
+	}
+	if l, ok := layout.Shipped(line); ok {
+		s.main.begin(origin, &noWrapper, &l)
 	} else {
 		s.wrapped(origin, line)
 	}
+}
+
+// isPlain reports whether a message is known to be no event, no lesson and nothing new.
+func (s *Source) isPlain(forms *classForms, message []byte) bool {
+	return len(message) > 0 && !forms.forms.may(message) && (!forms.known || forms.silent.match(message, &s.scratch))
 }
 
 var noWrapper layout.Wrapper

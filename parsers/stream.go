@@ -18,7 +18,8 @@ type stream struct {
 	partialOrigin Origin
 	partialStamp  []byte
 
-	open      bool // a header was read; lines without one are its trace
+	open      bool   // a header was read; lines without one are its trace
+	skipped   []byte // the header's line, where it was not taken apart
 	origin    Origin
 	record    int    // of the header
 	stamp     []byte // of its wrapper
@@ -97,12 +98,25 @@ func (s *stream) object(origin *Origin, w *layout.Wrapper, text []byte) {
 	s.event.Kind = nil
 }
 
+// skip passes over a header that is no event. What stands in the trace below it can be
+// one.
+func (s *stream) skip(origin *Origin, line []byte) {
+	if s.event.Kind != nil || s.threshold.class != nil {
+		s.flush()
+	}
+	s.open, s.skipped = true, line
+	s.origin, s.record = *origin, s.source.records
+	if s.trace.class != nil {
+		s.trace = trace{}
+	}
+}
+
 // begin reads a header.
 func (s *stream) begin(origin *Origin, w *layout.Wrapper, l *layout.Line) {
 	if s.event.Kind != nil || s.threshold.class != nil {
 		s.flush()
 	}
-	s.open = true
+	s.open, s.skipped = true, nil
 	s.header, s.origin, s.record, s.stamp = *l, *origin, s.source.records, w.Stamp
 	s.message, s.trace, s.reason = nil, trace{}, nil
 	if forms := s.source.parser.table.formsOf(&s.header); forms != nil {
@@ -161,7 +175,7 @@ func (s *stream) pass(to func(*Event)) {
 // below reads a line without a header: of the trace below the open one.
 func (s *stream) below(origin *Origin, line []byte) {
 	switch {
-	case s.header.RocksDB: // which writes no traces, but pages of statistics
+	case s.header.RocksDB && s.skipped == nil: // which writes no traces, but pages of statistics
 		return
 	case !s.open:
 		s.orphan(origin, line)
@@ -190,7 +204,7 @@ func (s *stream) orphan(origin *Origin, line []byte) {
 	if !ok || !s.source.parser.table.inTrace.match(ex.words, &s.source.scratch) {
 		return
 	}
-	s.open, s.threshold = true, ex
+	s.open, s.skipped, s.threshold = true, nil, ex
 	s.origin, s.record, s.stamp, s.header = *origin, s.source.records, nil, layout.Line{}
 	s.message, s.trace, s.reason = ascii.TrimRight(line), t, nil
 }
@@ -264,6 +278,10 @@ func (s *stream) addThreshold() {
 	e.SetText(Component, []byte(jobManager))
 	e.SetText(ExceptionClass, s.threshold.class)
 	e.SetText(Reason, s.threshold.words)
+	if s.skipped != nil {
+		s.header, _ = layout.Shipped(s.skipped)
+		s.message, s.stamp = nil, nil
+	}
 	if s.message == nil {
 		s.message = s.header.Message()
 	}

@@ -33,12 +33,20 @@ type classForms struct {
 // formSet finds the form that a message fits.
 type formSet struct {
 	prefixed [256][]*compiledForm // by the first byte, which every match starts with
-	free     []anchored           // forms that start with a free text
+	free     []anchorGroup        // forms that start with a free text
+}
+
+// anchorGroup are forms that start with a free text, and hold a literal with the same
+// rare byte: one pass over a message finds them all.
+type anchorGroup struct {
+	rare    byte
+	anchors []anchored
 }
 
 // anchored are forms that hold the same literal.
 type anchored struct {
 	anchor []byte
+	at     int // where the rare byte stands in it
 	forms  []*compiledForm
 }
 
@@ -95,7 +103,7 @@ func compileTable(kinds, lessons []Kind, causes []Form, silentText string) (*tab
 		}
 		t.causes.add(f)
 	}
-	return t, nil
+	return t, t.anyone.forms.check() // which has the most forms
 }
 
 func (t *table) addKind(kind *Kind, classes map[string]*classForms) error {
@@ -187,17 +195,59 @@ func compileForm(kind *Kind, form Form) (*compiledForm, error) {
 }
 
 func (s *formSet) add(f *compiledForm) {
-	if len(f.prefix) == 0 {
-		for i := range s.free {
-			if bytes.Equal(s.free[i].anchor, f.anchor) {
-				s.free[i].forms = append(s.free[i].forms, f)
-				return
-			}
-		}
-		s.free = append(s.free, anchored{f.anchor, []*compiledForm{f}})
+	if len(f.prefix) > 0 {
+		s.prefixed[f.prefix[0]] = append(s.prefixed[f.prefix[0]], f)
 		return
 	}
-	s.prefixed[f.prefix[0]] = append(s.prefixed[f.prefix[0]], f)
+	at := rarest(f.anchor)
+	var group *anchorGroup
+	for i := range s.free {
+		if s.free[i].rare == f.anchor[at] {
+			group = &s.free[i]
+		}
+	}
+	if group == nil {
+		s.free = append(s.free, anchorGroup{rare: f.anchor[at]})
+		group = &s.free[len(s.free)-1]
+	}
+	for i := range group.anchors {
+		if bytes.Equal(group.anchors[i].anchor, f.anchor) {
+			group.anchors[i].forms = append(group.anchors[i].forms, f)
+			return
+		}
+	}
+	group.anchors = append(group.anchors, anchored{f.anchor, at, []*compiledForm{f}})
+}
+
+// maxAnchors bounds the anchors of a group, which has a bit for each.
+const maxAnchors = 64
+
+func (s *formSet) check() error {
+	for _, group := range s.free {
+		if len(group.anchors) > maxAnchors {
+			return fmt.Errorf("more than %d forms with the rare byte %q", maxAnchors, group.rare)
+		}
+	}
+	return nil
+}
+
+// frequent are the bytes of log messages from the most to the least frequent; others are
+// rarer still.
+const frequent = " etaoinsrcdlmpukghfbyvw._0123456789"
+
+// rarest returns where the rarest byte of a literal stands.
+func rarest(literal []byte) int {
+	best, rank := 0, -1
+	for i, c := range literal {
+		r := strings.IndexByte(frequent, c)
+		if r < 0 {
+			r = len(frequent)
+		}
+		if r > rank {
+			best, rank = i, r
+		}
+	}
+	return best
 }
 
 // match fills the event from the form that the message fits, and reports whether
@@ -212,16 +262,60 @@ func (s *formSet) match(msg []byte, e *Event) bool {
 		}
 	}
 	for i := range s.free {
-		if !bytes.Contains(msg, s.free[i].anchor) {
-			continue
+		if s.free[i].match(msg, e) {
+			return true
 		}
-		for _, f := range s.free[i].forms {
-			if f.match(msg, e) {
-				return true
+	}
+	return false
+}
+
+// may reports whether a message can fit a form: it starts with one's literal, or holds
+// the one of another. Most messages do not.
+func (s *formSet) may(msg []byte) bool {
+	for _, f := range s.prefixed[msg[0]] {
+		if bytes.HasPrefix(msg, f.prefix) {
+			return true
+		}
+	}
+	for i := range s.free {
+		g := &s.free[i]
+		for from := 0; ; from++ {
+			i := bytes.IndexByte(msg[from:], g.rare)
+			if i < 0 {
+				break
+			}
+			from += i
+			for j := range g.anchors {
+				if start := from - g.anchors[j].at; start >= 0 && bytes.HasPrefix(msg[start:], g.anchors[j].anchor) {
+					return true
+				}
 			}
 		}
 	}
 	return false
+}
+
+func (g *anchorGroup) match(msg []byte, e *Event) bool {
+	tried := uint64(0) // bits of anchors: a form is tried once
+	for from := 0; ; from++ {
+		i := bytes.IndexByte(msg[from:], g.rare)
+		if i < 0 {
+			return false
+		}
+		from += i
+		for j := range g.anchors {
+			a := &g.anchors[j]
+			if start := from - a.at; start < 0 || tried&(1<<j) != 0 || !bytes.HasPrefix(msg[start:], a.anchor) {
+				continue
+			}
+			tried |= 1 << j
+			for _, f := range a.forms {
+				if f.match(msg, e) {
+					return true
+				}
+			}
+		}
+	}
 }
 
 func (f *compiledForm) match(msg []byte, e *Event) bool {

@@ -16,6 +16,7 @@ const maxHoles = 16
 type template struct {
 	segments []segment
 	fills    []func(*Event, []byte) // by hole; nil for a hole that is not kept
+	keeps    bool                   // some hole is kept
 	// dot says that Flink ends the sentence with a dot, which a line may lack.
 	dot bool
 }
@@ -25,6 +26,7 @@ type segment struct {
 	free     int               // hole of the free text before the segment; -1 for none
 	valid    func([]byte) bool // what the free text must be; nil for anything
 	last     bool              // the free text ends at the last place that fits
+	rare     int               // where the rarest byte of the first literal stands in it
 	elements []element
 }
 
@@ -40,7 +42,7 @@ type textRange struct{ start, end int }
 // compile reads a template's text: see [Form.Text].
 func compile(text string) (*template, error) {
 	t := &template{}
-	text, t.dot = strings.CutSuffix(text, ".")
+	text, t.dot = strings.CutSuffix(strings.TrimRight(text, " "), ".") // a message has no blanks at its end
 	current := segment{free: -1}
 	for text != "" {
 		literal, rest, hasHole := strings.Cut(text, "{")
@@ -65,6 +67,7 @@ func compile(text string) (*template, error) {
 			return nil, fmt.Errorf("more than %d holes", maxHoles)
 		}
 		t.fills = append(t.fills, h.fill)
+		t.keeps = t.keeps || h.fill != nil
 		switch {
 		case keepWords:
 			current.elements = append(current.elements, element{literal: []byte(words), hole: index})
@@ -83,7 +86,30 @@ func compile(text string) (*template, error) {
 		}
 	}
 	t.segments = append(t.segments, current)
+	for i := range t.segments {
+		if s := &t.segments[i]; len(s.elements) > 0 {
+			s.rare = rarest(s.elements[0].literal)
+		}
+	}
 	return t, nil
+}
+
+// index returns where the literal that the segment starts with stands in msg, -1 for
+// nowhere. It looks for the rarest byte: blanks are everywhere.
+func (s *segment) index(msg []byte) int {
+	literal := s.elements[0].literal
+	rare := literal[s.rare]
+	for from := s.rare; from < len(msg); {
+		i := bytes.IndexByte(msg[from:], rare)
+		if i < 0 {
+			return -1
+		}
+		if start := from + i - s.rare; bytes.HasPrefix(msg[start:], literal) {
+			return start
+		}
+		from += i + 1
+	}
+	return -1
 }
 
 // lookUpHole finds a hole by its name; "a,b" fills two fields with one value.
@@ -159,7 +185,9 @@ func (t *template) match(msg []byte, e *Event) bool {
 			}
 		}
 	}
-	t.fill(msg, &ranges, e)
+	if t.keeps {
+		t.fill(msg, &ranges, e)
+	}
 	return true
 }
 
@@ -178,7 +206,7 @@ func (t *template) search(msg []byte, start, i int, ranges *[maxHoles]textRange)
 			at += start
 			to = at + len(literal) - 1
 		} else {
-			if at = bytes.Index(msg[from:], literal); at < 0 {
+			if at = s.index(msg[from:]); at < 0 {
 				return -1
 			}
 			at += from

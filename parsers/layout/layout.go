@@ -43,22 +43,60 @@ func Shipped(line []byte) (l Line, ok bool) {
 	if line[4] == '/' {
 		return rocksDB(line)
 	}
-	if !isStamp(line, '-', ' ') {
+	logger, end := ShippedLogger(line)
+	if logger == nil {
 		return l, false
 	}
-	end := stampEnd(line)
-	rest := line[end:]
-	if len(rest) < 9 || rest[0] != ' ' || rest[6] != ' ' || !ascii.IsAlpha(rest[7]) {
-		return l, false
+	stamp := stampEnd(line)
+	l.Stamp, l.Level, l.Logger, l.rest = line[:stamp], ascii.TrimRight(line[stamp+1:stamp+6]), logger, line[end:]
+	return l, true
+}
+
+// ShippedLogger returns the logger of a line in Flink's own layout and where it ends,
+// nil for a line in any other layout. Most lines need no further look.
+func ShippedLogger(line []byte) (logger []byte, end int) {
+	// "2019-09-02 16:26:20,972 INFO  "
+	if len(line) < stampLen+9 || line[4] != '-' || line[7] != '-' || line[10] != ' ' || line[13] != ':' || line[16] != ':' || !ascii.IsDigit(line[0]) {
+		return nil, 0
 	}
-	l.Level = ascii.TrimRight(rest[1:6])
-	if !isLevel(l.Level) {
-		return l, false
+	start := stampEnd(line) + 7 // a blank, the level in five columns, a blank
+	if len(line) < start+3 || line[start-7] != ' ' || line[start-1] != ' ' || !ascii.IsAlpha(line[start]) || !isLevelColumn(line[start-6:start-1]) {
+		return nil, 0
 	}
-	l.Stamp = line[:end]
-	l.Logger, l.rest = ascii.CutWord(rest[7:])
+	n := bytes.IndexByte(line[start:], ' ')
+	if n < 0 {
+		n = len(line) - start
+	}
+	logger = line[start : start+n]
 	// Another layout can start in the same way: "logger: message", a coloured logger.
-	return l, ascii.IsName(l.Logger[len(l.Logger)-1]) && bytes.IndexByte(l.Logger, ':') < 0
+	if !ascii.IsName(logger[n-1]) || bytes.IndexByte(logger, ':') >= 0 {
+		return nil, 0
+	}
+	return logger, start + n
+}
+
+// ShippedMessage returns the message behind a logger in Flink's own layout, nil where
+// something else than padding and an empty NDC stands between them.
+func ShippedMessage(rest []byte) []byte {
+	for len(rest) >= 8 && string(rest[:8]) == "        " {
+		rest = rest[8:]
+	}
+	rest = ascii.TrimLeft(rest)
+	if len(rest) > 4 && string(rest[:5]) == "[] - " {
+		return ascii.TrimRight(ascii.TrimLeft(rest[5:]))
+	}
+	if len(rest) > 1 && string(rest[:2]) == "- " {
+		return ascii.TrimRight(ascii.TrimLeft(rest[2:]))
+	}
+	return nil
+}
+
+func isLevelColumn(s []byte) bool {
+	switch string(s) {
+	case "INFO ", "WARN ", "DEBUG", "ERROR", "TRACE", "FATAL":
+		return true
+	}
+	return false
 }
 
 // stampLen is the length of a time without decimals.
@@ -320,6 +358,9 @@ func isLevel(word []byte) bool {
 func (l *Line) Message() []byte {
 	if l.cut {
 		return ascii.TrimRight(ascii.TrimLeft(l.rest))
+	}
+	if message := ShippedMessage(l.rest); message != nil {
+		return message
 	}
 	rest := l.rest
 	for range maxItems {
