@@ -13,8 +13,10 @@ func (t *table) formsOf(l *layout.Line) *classForms {
 	switch {
 	case l.RocksDB:
 		return t.rocksDB
-	case l.Logger == nil:
+	case l.Logger == nil && l.Apart:
 		return t.anyone
+	case l.Logger == nil:
+		return t.firmly
 	}
 	return t.classes.find(l.Logger)
 }

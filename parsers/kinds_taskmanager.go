@@ -13,7 +13,7 @@ var (
 		"org.apache.flink.streaming.api.operators.AbstractStreamOperator")
 	restorer      = class(taskManager, "org.apache.flink.streaming.api.operators.BackendRestorerProcedure")
 	barrierBuffer = class(taskManager, "org.apache.flink.streaming.runtime.io.BarrierBuffer") // up to 1.8
-	bufferStorage = class(taskManager, "org.apache.flink.streaming.runtime.io.CachedBufferStorage")
+	bufferStorage = class(taskManager, "org.apache.flink.streaming.runtime.io.CachedBufferStorage", "org.apache.flink.streaming.runtime.io.AbstractBufferStorage")
 	// Moved into the package checkpointing in 1.13.
 	barrierAligner = class(taskManager,
 		"org.apache.flink.streaming.runtime.io.CheckpointBarrierAligner",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"time"
 
+	"flink-loki/parsers/internal/ascii"
 	"flink-loki/parsers/layout"
 )
 
@@ -64,13 +65,13 @@ type Source struct {
 	parser *Parser
 	emit   func(*Event)
 
-	records int // that were read
-	main    stream
-	others  []*stream // of lines that came wrapped
-	stamped bool      // lines have the time of a wrapper before them
-	object  layout.Object
-	flushed lastFlush // of a RocksDB LOG
-	scratch Event
+	records  int // that were read
+	main     stream
+	others   []*stream // of lines that came wrapped
+	prefixes layout.Prefixes
+	object   layout.Object
+	flushed  lastFlush // of a RocksDB LOG
+	scratch  Event
 }
 
 // NewClock returns a clock for one file.
@@ -120,6 +121,17 @@ func (s *Source) Flush() {
 	}
 }
 
+// Oldest returns the lowest [Origin.Line] of the events that are held back; ok is false
+// where none is.
+func (s *Source) Oldest() (line int, ok bool) {
+	for _, st := range append([]*stream{&s.main}, s.others...) {
+		if (st.event.Kind != nil || st.threshold.class != nil) && (!ok || st.origin.Line < line) {
+			line, ok = st.origin.Line, true
+		}
+	}
+	return line, ok
+}
+
 func (s *Source) line(origin *Origin, line []byte) {
 	// Most lines are of a class that is not wanted, in Flink's own layout: they get no
 	// further look.
@@ -152,20 +164,22 @@ const maxWrappers = 4
 
 // wrapped reads a line that may have something before it.
 func (s *Source) wrapped(origin *Origin, line []byte) {
-	text := layout.Clean(line)
-	if bytes.HasPrefix(text, []byte("Container: "+yarnContainer)) {
-		s.section(text)
+	if bytes.HasPrefix(line, []byte("Container: "+yarnContainer)) {
+		s.section(line)
 		return
 	}
-	var w layout.Wrapper
+	s.unwrap(origin, layout.Wrapper{}, line)
+}
+
+// unwrap takes off what stands before a line, and reads it.
+func (s *Source) unwrap(origin *Origin, w layout.Wrapper, text []byte) {
 	isObject := false
 	for range maxWrappers {
-		inner, ok := w.Unwrap(text, s.stamped)
-		if ok {
-			s.stamped = s.stamped || w.Stamp != nil
-		} else if len(text) > 0 && text[0] == '{' {
+		text = layout.CleanHead(text)
+		inner, ok := s.prefixes.Unwrap(text, &w)
+		if trimmed := ascii.TrimLeft(text); !ok && len(trimmed) > 0 && trimmed[0] == '{' {
 			s.object.Reset()
-			isObject = s.parser.options.Keys.ReadObject(text, &s.object)
+			isObject = s.parser.options.Keys.ReadObject(trimmed, &s.object)
 			if inner, ok = s.object.Wrapped(&w); ok {
 				isObject = false
 			}
@@ -173,15 +187,16 @@ func (s *Source) wrapped(origin *Origin, line []byte) {
 		if !ok {
 			break
 		}
+		if st := s.stream(&w); w.Partial || len(st.partial) > 0 {
+			st.join(origin, &w, inner)
+			return
+		}
 		text = inner
 	}
-	st := s.stream(&w)
-	switch {
-	case w.Partial || len(st.partial) > 0:
-		st.join(origin, &w, text)
-	case isObject:
+	text = layout.Clean(text)
+	if st := s.stream(&w); isObject {
 		st.object(origin, &w, text)
-	default:
+	} else {
 		st.text(origin, &w, text)
 	}
 }

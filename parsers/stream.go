@@ -14,9 +14,9 @@ type stream struct {
 	// What tells the stream from others in the same file.
 	container, pod, output []byte
 
-	partial       []byte // of a line that is not whole yet
-	partialOrigin Origin
-	partialStamp  []byte
+	partial        []byte // of a line that is not whole yet
+	partialOrigin  Origin
+	partialWrapper layout.Wrapper
 
 	open      bool   // a header was read; lines without one are its trace
 	skipped   []byte // the header's line, where it was not taken apart
@@ -40,7 +40,7 @@ const maxPartial = 1 << 20
 // join adds a part to a line that comes in parts, and reads it when it is whole.
 func (s *stream) join(origin *Origin, w *layout.Wrapper, text []byte) {
 	if len(s.partial) == 0 {
-		s.partialOrigin, s.partialStamp = *origin, bytes.Clone(w.Stamp)
+		s.partialOrigin, s.partialWrapper = *origin, w.Clone()
 	}
 	s.partial = append(s.partial, text[:min(len(text), maxPartial-len(s.partial))]...)
 	if !w.Partial {
@@ -50,15 +50,10 @@ func (s *stream) join(origin *Origin, w *layout.Wrapper, text []byte) {
 
 // whole reads a line that came in parts.
 func (s *stream) whole() {
-	text, w := s.partial, layout.Wrapper{Stamp: s.partialStamp}
+	text := s.partial
 	s.partial = nil // the event has its memory
-	object := &s.source.object
-	object.Reset()
-	if len(text) > 0 && text[0] == '{' && s.source.parser.options.Keys.ReadObject(text, object) {
-		s.object(&s.partialOrigin, &w, text)
-		return
-	}
-	s.text(&s.partialOrigin, &w, text)
+	s.partialWrapper.Partial = false
+	s.source.unwrap(&s.partialOrigin, s.partialWrapper, text)
 }
 
 // end reads what is left of a line whose end never came, and emits what is held back.

@@ -14,6 +14,7 @@ type table struct {
 	classes classIndex
 	rocksDB *classForms
 	anyone  *classForms // all forms of classes, for layouts without a logger
+	firmly  *classForms // those that start with words of their own
 	inTrace formSet     // forms without a class
 	causes  formSet
 
@@ -66,7 +67,7 @@ var compiled = sync.OnceValues(func() (*table, error) { return compileTable(Kind
 var silentText string
 
 func compileTable(kinds, lessons []Kind, causes []Form, silentText string) (*table, error) {
-	t := &table{rocksDB: &classForms{component: []byte(rocksDB)}, anyone: &classForms{}}
+	t := &table{rocksDB: &classForms{component: []byte(rocksDB)}, anyone: &classForms{}, firmly: &classForms{}}
 	classes := map[string]*classForms{}
 	for i := range failureReasons {
 		failureReasons[i].value = []byte(failureReasons[i].name)
@@ -128,6 +129,9 @@ func (t *table) addKind(kind *Kind, classes map[string]*classForms) error {
 			continue
 		case !kind.lesson:
 			t.anyone.forms.add(f)
+			if len(f.prefix) > 0 {
+				t.firmly.forms.add(f)
+			}
 		}
 		f.component = []byte(form.By[0].Component)
 		for _, class := range form.By {

@@ -74,6 +74,9 @@ func (c *Clock) offsetAt(sec int64) int {
 	return before
 }
 
+// Learnt reports whether a line has told the clock's offset.
+func (c *Clock) Learnt() bool { return c.learnt }
+
 func (c *Clock) zoneAt(sec int64) int {
 	_, offset := time.Unix(sec, 0).In(c.loc).Zone()
 	return offset

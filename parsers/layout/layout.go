@@ -6,6 +6,7 @@ package layout
 
 import (
 	"bytes"
+	"encoding/binary"
 
 	"flink-loki/parsers/internal/ascii"
 )
@@ -23,6 +24,9 @@ type Line struct {
 	// Below is what stands below the line in the same JSON object: further lines of the
 	// message, and the trace.
 	Below []byte
+	// Apart says, of a line without a logger, that something stands between its level and
+	// its message, so that the message's first word can be no class.
+	Apart bool
 
 	rest []byte // behind the logger; the message is cut from it when it is wanted
 	cut  bool   // rest is the message
@@ -68,20 +72,36 @@ func ShippedLogger(line []byte) (logger []byte, end int) {
 		n = len(line) - start
 	}
 	logger = line[start : start+n]
-	// Another layout can start in the same way: "logger: message", a coloured logger.
-	if !ascii.IsName(logger[n-1]) || bytes.IndexByte(logger, ':') >= 0 {
+	// Another layout can start in the same way: with a thread, "logger:message", colours.
+	rest := skipPadding(line[start+n:])
+	if len(rest) == 0 || rest[0] != '[' && rest[0] != '-' || !ascii.IsName(logger[n-1]) || endsInColour(logger) {
 		return nil, 0
 	}
 	return logger, start + n
 }
 
+// skipPadding cuts the blanks off with which layouts pad a logger.
+func skipPadding(s []byte) []byte {
+	for len(s) >= 8 && string(s[:8]) == "        " {
+		s = s[8:]
+	}
+	return ascii.TrimLeft(s)
+}
+
+// endsInColour reports whether an escape sequence stands among the last eight bytes.
+func endsInColour(s []byte) bool {
+	if len(s) < 8 {
+		return false
+	}
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	v := binary.LittleEndian.Uint64(s[len(s)-8:]) ^ escape*ones
+	return (v-ones)&^v&highs != 0 // a byte of v is zero
+}
+
 // ShippedMessage returns the message behind a logger in Flink's own layout, nil where
 // something else than padding and an empty NDC stands between them.
 func ShippedMessage(rest []byte) []byte {
-	for len(rest) >= 8 && string(rest[:8]) == "        " {
-		rest = rest[8:]
-	}
-	rest = ascii.TrimLeft(rest)
+	rest = skipPadding(rest)
 	if len(rest) > 4 && string(rest[:5]) == "[] - " {
 		return ascii.TrimRight(ascii.TrimLeft(rest[5:]))
 	}
@@ -144,11 +164,11 @@ func Parse(line []byte, known func(logger []byte) bool) (l Line, ok bool) {
 				return l.message(known)
 			}
 			l.bracket(text)
-			l.rest = rest
+			l.rest, l.Apart = rest, true
 			continue
 		case isSeparator(c):
 			if n := ascii.Span(l.rest, isSeparator); n < len(l.rest) && l.rest[n] == ' ' {
-				l.rest = l.rest[n:]
+				l.rest, l.Apart = l.rest[n:], true
 				continue
 			}
 		case ascii.IsDigit(c):
@@ -164,7 +184,7 @@ func Parse(line []byte, known func(logger []byte) bool) (l Line, ok bool) {
 		}
 		word, rest := ascii.CutWord(l.rest)
 		if level := bytes.TrimRight(word, ":,"); l.Level == nil && isLevel(level) {
-			l.Level, l.rest = level, rest
+			l.Level, l.rest, l.Apart = level, rest, len(level) < len(word)
 			continue
 		}
 		return l.message(known)
@@ -186,7 +206,7 @@ func (l *Line) message(known func([]byte) bool) (Line, bool) {
 		return *l, true
 	}
 	// A thread that is in no brackets, and then the logger.
-	if at := indexKnown(l.rest, known); at > 0 && bytes.IndexByte(l.rest[:at], ':') < 0 && !bytes.Contains(l.rest[:at], []byte(" - ")) {
+	if at := indexLogger(l.rest); at > 0 {
 		l.Thread, l.rest = bytes.TrimRight(l.rest[:at], " |"), l.rest[at:]
 		n := ascii.Span(l.rest, ascii.IsName)
 		l.Logger, l.rest = l.rest[:n], l.rest[n:]
@@ -212,20 +232,29 @@ func endsClass(s []byte) bool {
 // brackets.
 const maxThread = 256
 
-// indexKnown returns where the first known logger with a package stands behind a blank,
-// -1 for none.
-func indexKnown(s []byte, known func([]byte) bool) int {
+// indexLogger returns where the first word stands that is a class with its package, -1
+// where there is none before what can be a message.
+func indexLogger(s []byte) int {
 	s = s[:min(len(s), maxThread)]
 	for i := 1; i < len(s); i++ {
-		if s[i-1] != ' ' || s[i] != 'o' {
-			continue
-		}
-		n := ascii.Span(s[i:], ascii.IsName)
-		if name := s[i : i+n]; bytes.IndexByte(name, '.') > 0 && known(name) {
-			return i
+		switch {
+		case s[i-1] == ':' || s[i-1] == '-' && s[i] == ' ':
+			return -1
+		case s[i-1] == ' ' && ascii.IsAlpha(s[i]):
+			n := ascii.Span(s[i:], ascii.IsName)
+			if isClass(s[i:i+n]) && endsClass(s[i+n:]) {
+				return i
+			}
 		}
 	}
 	return -1
+}
+
+// isClass reports whether a word is a class with its package: two dots or more, and a
+// capital behind the last.
+func isClass(word []byte) bool {
+	dot := bytes.LastIndexByte(word, '.')
+	return dot > 0 && dot+1 < len(word) && 'A' <= word[dot+1] && word[dot+1] <= 'Z' && bytes.IndexByte(word[:dot], '.') > 0
 }
 
 // beheaded reads a line whose head was cut off, by a terminal that wraps for instance:

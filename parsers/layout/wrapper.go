@@ -17,6 +17,17 @@ type Wrapper struct {
 	Partial bool
 }
 
+// Clone returns a copy that has its own memory.
+func (w *Wrapper) Clone() Wrapper {
+	return Wrapper{bytes.Clone(w.Stamp), bytes.Clone(w.Container), bytes.Clone(w.Pod), bytes.Clone(w.Output), w.Partial}
+}
+
+// Prefixes is what the lines of one file have shown of what stands before them.
+type Prefixes struct {
+	stamped bool   // a time of a wrapper's
+	stream  []byte // behind it the name of a log stream
+}
+
 // Unwrap takes one wrapper off a line; ok is false where it has none.
 //
 //	2025-01-20T03:04:05.678123456Z stdout P text          CRI
@@ -26,14 +37,14 @@ type Wrapper struct {
 //	[pod/flink-jobmanager-0/main] text                    kubectl logs --prefix
 //
 // A time of three decimals or less is a wrapper's only where it stands before what
-// starts a line, or where stamped says that this file's lines have one.
-func (w *Wrapper) Unwrap(text []byte, stamped bool) (inner []byte, ok bool) {
+// starts a line, or where other lines of the file had one.
+func (p *Prefixes) Unwrap(text []byte, w *Wrapper) (inner []byte, ok bool) {
 	if len(text) == 0 {
 		return text, false
 	}
 	switch c := text[0]; {
 	case ascii.IsDigit(c):
-		return w.stamp(text, stamped)
+		return p.stamp(text, w)
 	case c == '[':
 		return w.kubectl(text)
 	case ascii.IsName(c) || c == '-':
@@ -42,7 +53,7 @@ func (w *Wrapper) Unwrap(text []byte, stamped bool) (inner []byte, ok bool) {
 	return text, false
 }
 
-func (w *Wrapper) stamp(text []byte, stamped bool) (inner []byte, ok bool) {
+func (p *Prefixes) stamp(text []byte, w *Wrapper) (inner []byte, ok bool) {
 	const timeSep = len("2006-01-02")
 	n := StampLen(text)
 	if n < stampLen || text[timeSep] != 'T' || w.Stamp != nil || n < len(text) && text[n] != ' ' {
@@ -59,16 +70,35 @@ func (w *Wrapper) stamp(text []byte, stamped bool) (inner []byte, ok bool) {
 		}
 		w.Output, w.Partial = word, tags[0] == 'P'
 		inner = inner[min(len(inner), len(word)+1+len(tags)+1):]
-	case bytes.HasPrefix(inner, []byte("{")) || StampLen(inner) > 0:
-	case len(rest) > 1 && (rest[1] == '{' || StampLen(rest[1:]) > 0) && !isLevel(bytes.Trim(word, "[]:")):
-		inner = inner[len(word)+1:] // the name of a log stream
-	case stamped || bytes.IndexByte(stamp, '.') == stampLen && ascii.Span(stamp[stampLen+1:], ascii.IsDigit) >= 6:
+	case p.stream != nil && bytes.Equal(word, p.stream) && len(inner) > len(word):
+		inner = inner[len(word)+1:]
+	case startsLine(inner):
+	case len(rest) > 1 && startsLine(rest[1:]) && isStreamName(word):
+		p.stream = bytes.Clone(word)
+		inner = inner[len(word)+1:]
+	case p.stamped || bytes.IndexByte(stamp, '.') == stampLen && ascii.Span(stamp[stampLen+1:], ascii.IsDigit) >= 6:
 	default:
 		return text, false
 	}
 	w.Stamp = stamp
+	p.stamped = true
 	return inner, true
 }
+
+// startsLine reports whether s starts as few but lines do: with a time, alone or in
+// brackets, with a number and a bracket, with a level, or with an object.
+func startsLine(s []byte) bool {
+	if n := ascii.Span(s, ascii.IsDigit); s[0] == '{' || n > 0 && bytes.HasPrefix(s[n:], []byte(" [")) {
+		return true
+	}
+	s = bytes.TrimLeft(s[:min(len(s), maxThread)], "[")
+	word, _ := ascii.CutWord(s)
+	return StampLen(s) > 0 || isLevel(bytes.TrimRight(word, "]:"))
+}
+
+// isStreamName reports whether a word can be the name of a log stream: names of threads
+// are in brackets, or follow a level.
+func isStreamName(word []byte) bool { return !isLevel(word) && bytes.IndexByte(word, '[') != 0 }
 
 func (w *Wrapper) kubectl(text []byte) (inner []byte, ok bool) {
 	name, ok := bytes.CutPrefix(text, []byte("[pod/"))
@@ -114,6 +144,15 @@ func Clean(line []byte) []byte {
 		line = line[i+escapeLen(line[i:]):]
 	}
 	return plain
+}
+
+// CleanHead is [Clean] for a line with such a thing at its head. Of a part of a line,
+// the colours in its middle may not be whole.
+func CleanHead(line []byte) []byte {
+	if len(line) > 0 && (line[0] == escape || line[0] == 0 || line[0] == "\ufeff"[0]) {
+		return Clean(line)
+	}
+	return line
 }
 
 // HasColours reports whether a text holds what [Clean] takes out.
