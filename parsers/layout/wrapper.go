@@ -88,10 +88,13 @@ func (p *Prefixes) stamp(text []byte, w *Wrapper) (inner []byte, ok bool) {
 // startsLine reports whether s starts as few but lines do: with a time, alone or in
 // brackets, with a number and a bracket, with a level, or with an object.
 func startsLine(s []byte) bool {
+	if s = Clean(s[:min(len(s), maxThread)]); len(s) == 0 {
+		return false
+	}
 	if n := ascii.Span(s, ascii.IsDigit); s[0] == '{' || n > 0 && bytes.HasPrefix(s[n:], []byte(" [")) {
 		return true
 	}
-	s = bytes.TrimLeft(s[:min(len(s), maxThread)], "[")
+	s = bytes.TrimLeft(s, "[")
 	word, _ := ascii.CutWord(s)
 	return StampLen(s) > 0 || isLevel(bytes.TrimRight(word, "]:"))
 }
