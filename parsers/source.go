@@ -8,8 +8,9 @@ import (
 // Parser reads lines. It is safe for concurrent use; what belongs to one file is kept
 // in its [Source].
 type Parser struct {
-	table *table
-	loc   *time.Location
+	table   *table
+	metrics metricSet
+	loc     *time.Location
 }
 
 // New returns a Parser for lines whose times are those of loc. The error names a
@@ -19,7 +20,11 @@ func New(loc *time.Location) (*Parser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Parser{table: t, loc: loc}, nil
+	metrics, err := newMetricSet(nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Parser{table: t, metrics: metrics, loc: loc}, nil
 }
 
 // Source joins the lines of one file into events: a header, and below it its trace.
@@ -45,18 +50,23 @@ type Source struct {
 	reason    *failureReason // the first that the trace names
 	threshold exception      // in the trace; its class is nil where there is none
 	scratch   Event
+
+	report   metricReport
+	inReport bool  // the header is that of a metric report: lines without one are metrics
+	metrics  int64 // that the record has given so far
 }
 
 // NewSource returns a Source that hands its events to emit. An event and its texts are
 // valid only within the call of emit.
 func (p *Parser) NewSource(emit func(*Event)) *Source {
-	return &Source{parser: p, emit: emit}
+	return &Source{parser: p, emit: emit, report: metricReport{set: &p.metrics, kind: p.table.metric}}
 }
 
 // Record reads one record: a line without its newline, or several lines that
 // something before us has joined. The memory must stay unchanged until the next
 // header has been read, or until [Source.Flush].
 func (s *Source) Record(origin Origin, text []byte) {
+	s.metrics = 0
 	for {
 		line, rest, more := bytes.Cut(text, []byte("\n"))
 		s.line(origin, line)
@@ -73,6 +83,12 @@ func (s *Source) line(origin Origin, line []byte) {
 		s.json(origin, line)
 		return
 	}
+	if !ok && s.inReport {
+		s.origin, s.message = origin, trimRight(line)
+		s.report.line(line, &s.event, s.deliverMetric)
+		s.event.Kind = nil
+		return
+	}
 	if !ok {
 		if s.open {
 			s.below(line)
@@ -85,6 +101,7 @@ func (s *Source) line(origin Origin, line []byte) {
 	s.open = true
 	s.header, s.origin = h, origin
 	s.trace, s.reason = trace{}, nil
+	s.inReport = string(h.logger) == slf4jReporter.Names[0]
 	forms := s.parser.table.formsOf(&h)
 	if forms == nil {
 		return
@@ -188,7 +205,7 @@ func (s *Source) Flush() {
 		s.addThreshold(isEvent)
 	}
 	e.Kind = nil
-	s.open, s.threshold = false, exception{}
+	s.open, s.inReport, s.threshold = false, false, exception{}
 }
 
 // judge sets failure_reason and counted from what the line and its trace say.
@@ -240,6 +257,16 @@ func (s *Source) deliver(e *Event) {
 		e.SetBool(Savepoint, isSavepoint(t))
 	}
 	s.emit(e)
+}
+
+// deliverMetric hands a metric on. A record can give several: those of a histogram, or
+// of the lines of a report in one record.
+func (s *Source) deliverMetric(e *Event) {
+	if s.metrics > 0 {
+		e.SetInt(Part, s.metrics)
+	}
+	s.metrics++
+	s.deliver(e)
 }
 
 // addHeader adds what the header tells.

@@ -17,7 +17,7 @@ type table struct {
 	inTrace formSet // forms without a class
 	causes  formSet
 
-	statistics, backPressure, unrecognised *Kind
+	statistics, backPressure, metric, unrecognised *Kind
 }
 
 // classForms are the forms that one class can write.
@@ -81,6 +81,8 @@ func compileTable(kinds, lessons []Kind, causes []Form, silentText string) (*tab
 			t.statistics = &kinds[i]
 		case "backpressure_sampled":
 			t.backPressure = &kinds[i]
+		case "metric_reported":
+			t.metric = &kinds[i]
 		case "unrecognised":
 			t.unrecognised = &kinds[i]
 		}
@@ -101,8 +103,8 @@ func (t *table) addKind(kind *Kind, classes map[string]*classForms) error {
 		return fmt.Errorf("%s: no reason %s", kind.Name, kind.Reason)
 	}
 	for _, form := range kind.Forms {
-		if slices.Contains(form.By, restAPI) {
-			continue // an answer is told by its keys
+		if slices.Contains(form.By, restAPI) || slices.Contains(form.By, slf4jReporter) {
+			continue // an answer is told by its keys, a report by its header
 		}
 		f, err := compileForm(kind, form)
 		if err != nil {
