@@ -324,6 +324,9 @@ func cutScope(id []byte, e *Event) (name []byte) {
 		if tm == nil {
 			tm, behind, _ = bytes.Cut(rest, []byte("."))
 		}
+		if len(tm) == 0 {
+			return nil
+		}
 		e.SetText(TMID, tm)
 		rest = behind
 	}
@@ -456,7 +459,7 @@ func (r *metricReport) line(line []byte, e *Event, emit func(*Event)) {
 		statistic, value, _ = bytes.Cut(value, []byte(", "))
 		name, number, _ := bytes.Cut(statistic, []byte("="))
 		n, ok := parseMetricValue(number)
-		if !ok || len(name) == 0 {
+		if !ok || len(name) == 0 || scanWord(name) < len(name) {
 			continue
 		}
 		if cap(r.buf) < len(line) {
