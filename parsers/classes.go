@@ -48,7 +48,7 @@ func newClassIndex(classes map[string]*classForms) classIndex {
 	}
 	x := classIndex{slots: make([]classSlot, size)}
 	for name, forms := range classes {
-		slot := classSlot{name: []byte(name), class: len(name) - lastDot(name) - 1, forms: forms, loose: &classForms{component: forms.component, forms: forms.forms}}
+		slot := classSlot{name: []byte(name), class: len(name) - lastDot(name) - 1, forms: forms, loose: &classForms{component: forms.component, forms: forms.forms, report: forms.report}}
 		x.add(slot, name)
 		if class := name[lastDot(name):]; len(class) <= tailLen { // with the dot
 			// The packages before a short name are in the hash: o.a.f.r.t.Task

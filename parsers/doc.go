@@ -7,6 +7,9 @@
 // header (a stack trace) add their reason and exception classes to the event of the
 // header. The table of kinds, [Kinds], is the only list of what can come out.
 //
+// One kind of line below a header is no trace: in the report of Flink's Slf4jReporter each
+// line is a metric, and those of [DefaultMetrics] are events of their own.
+//
 // The wordings are those of Flink 1.3 to 2.3, RocksDB 5.17, 6.20 and 8.10, and
 // kafka-clients 0.11 to 4.1. Each [Form] names the versions that write it.
 //

@@ -47,7 +47,7 @@ type Form struct {
 
 // Kinds lists every event that a line can become. A new kind is one entry in one of
 // the tables that it joins, and one golden pair in testdata.
-var Kinds = slices.Concat(jobManagerKinds, taskManagerKinds, rocksDBKinds, kafkaKinds, restKinds, unrecognised)
+var Kinds = slices.Concat(jobManagerKinds, taskManagerKinds, rocksDBKinds, kafkaKinds, restKinds, metricKinds, unrecognised)
 
 // The components: who said a line.
 const (
@@ -56,6 +56,7 @@ const (
 	rocksDB     = "rocksdb"
 	kafka       = "kafka"
 	rest        = "rest"
+	metrics     = "metrics"
 )
 
 // Class is a class that logs under its own name.

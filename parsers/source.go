@@ -17,17 +17,20 @@ type Options struct {
 	LearnZone bool
 	// Keys are the keys of JSON layouts, nil for the default ones.
 	Keys *layout.Keys
+	// Metrics are the metrics of Flink's reports that become events: names, with * for
+	// any text; with + before each they are added to [DefaultMetrics], which stand for nil.
+	Metrics []string
 }
 
 // Parser reads lines. It is safe for concurrent use; what belongs to one file is kept
 // in its [Source].
 type Parser struct {
 	table   *table
+	metrics metricSet
 	options Options
 }
 
-// New returns a Parser. The error names a mistake in the tables of this package, which
-// its tests rule out.
+// New returns a Parser. The error says what in the options can't be used.
 func New(options Options) (*Parser, error) {
 	t, err := compiled()
 	if err != nil {
@@ -36,7 +39,11 @@ func New(options Options) (*Parser, error) {
 	if options.Keys == nil {
 		options.Keys = layout.DefaultKeys()
 	}
-	return &Parser{table: t, options: options}, nil
+	metrics, err := newMetricSet(options.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	return &Parser{table: t, metrics: metrics, options: options}, nil
 }
 
 // Source reads the lines of one file: it takes them out of their wrappers, and joins
@@ -71,6 +78,7 @@ type Source struct {
 	prefixes layout.Prefixes
 	object   layout.Object
 	flushed  lastFlush // of a RocksDB LOG
+	report   metricReport
 	scratch  Event
 }
 
@@ -82,7 +90,7 @@ func (p *Parser) NewClock() *layout.Clock {
 // NewSource returns a Source that hands its events to emit. An event and its texts are
 // valid only within the call of emit.
 func (p *Parser) NewSource(emit func(*Event)) *Source {
-	s := &Source{parser: p, emit: emit, Clock: p.NewClock()}
+	s := &Source{parser: p, emit: emit, Clock: p.NewClock(), report: metricReport{set: &p.metrics, kind: p.table.metric}}
 	s.main.source = s
 	return s
 }
@@ -141,7 +149,7 @@ func (s *Source) line(origin *Origin, line []byte) {
 			s.main.skip(origin, line)
 			return
 		}
-	} else if len(line) > 0 && line[0] == '\t' { // of a trace
+	} else if len(line) > 0 && (line[0] == '\t' || s.main.inReport && ascii.IsAlpha(line[0])) { // of a trace, of a report
 		s.main.below(origin, line)
 		return
 	}

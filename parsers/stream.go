@@ -18,7 +18,9 @@ type stream struct {
 	partialOrigin  Origin
 	partialWrapper layout.Wrapper
 
-	open      bool   // a header was read; lines without one are its trace
+	begun     bool   // a header was read
+	open      bool   // and lines without one are its trace
+	inReport  bool   // and they are metrics
 	skipped   []byte // the header's line, where it was not taken apart
 	origin    Origin
 	record    int    // of the header
@@ -99,7 +101,7 @@ func (s *stream) skip(origin *Origin, line []byte) {
 	if s.event.Kind != nil || s.threshold.class != nil {
 		s.flush()
 	}
-	s.open, s.skipped = true, line
+	s.begun, s.open, s.inReport, s.skipped = true, true, false, line
 	s.origin, s.record = *origin, s.source.records
 	if s.trace.class != nil {
 		s.trace = trace{}
@@ -111,7 +113,7 @@ func (s *stream) begin(origin *Origin, w *layout.Wrapper, l *layout.Line) {
 	if s.event.Kind != nil || s.threshold.class != nil {
 		s.flush()
 	}
-	s.open, s.skipped = true, nil
+	s.begun, s.open, s.inReport, s.skipped = true, true, false, nil
 	s.header, s.origin, s.record, s.stamp = *l, *origin, s.source.records, w.Stamp
 	s.message, s.trace, s.reason = nil, trace{}, nil
 	if forms := s.source.parser.table.formsOf(&s.header); forms != nil {
@@ -127,6 +129,7 @@ func (s *stream) begin(origin *Origin, w *layout.Wrapper, l *layout.Line) {
 
 // read finds the form of the header's message.
 func (s *stream) read(forms *classForms) {
+	s.inReport = forms.report
 	s.message = s.header.Message()
 	if layout.HasColours(s.message) {
 		s.message = layout.Clean(s.message)
@@ -172,6 +175,9 @@ func (s *stream) below(origin *Origin, line []byte) {
 	switch {
 	case s.header.RocksDB && s.skipped == nil: // which writes no traces, but pages of statistics
 		return
+	case s.inReport:
+		s.metric(origin, line)
+		return
 	case !s.open:
 		s.orphan(origin, line)
 		return
@@ -191,9 +197,20 @@ func (s *stream) below(origin *Origin, line []byte) {
 	}
 }
 
-// orphan reads a line of a trace whose header came before, in another chunk. The
-// sentence that matters is an event without it.
+// metric reads a line of a report.
+func (s *stream) metric(origin *Origin, line []byte) {
+	s.origin, s.record, s.message = *origin, s.source.records, ascii.TrimRight(line)
+	s.source.report.line(line, &s.event, s.deliver)
+	s.event.Kind = nil
+}
+
+// orphan reads a line whose header came before, in another chunk. A metric is an event
+// without it, and the sentence that matters of a trace.
 func (s *stream) orphan(origin *Origin, line []byte) {
+	if s.source.Continues && !s.begun && hasScope(line) {
+		s.metric(origin, line)
+		return
+	}
 	var t trace
 	ex, ok := t.add(line)
 	if !ok || !s.source.parser.table.inTrace.match(ex.words, &s.source.scratch) {
@@ -238,7 +255,7 @@ func (s *stream) flush() {
 		s.addThreshold()
 	}
 	e.Kind = nil
-	s.open, s.threshold = false, exception{}
+	s.open, s.inReport, s.threshold = false, false, exception{}
 }
 
 // judge sets failure_reason and counted from what the line and its trace say.

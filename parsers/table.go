@@ -18,7 +18,7 @@ type table struct {
 	inTrace formSet     // forms without a class
 	causes  formSet
 
-	statistics, backPressure, unrecognised *Kind
+	statistics, backPressure, metric, unrecognised *Kind
 }
 
 // classForms are the forms that one class can write.
@@ -26,6 +26,7 @@ type classForms struct {
 	component []byte // nil: the form has it
 	forms     formSet
 	silent    formSet // known statements that are neither events nor lessons
+	report    bool    // lines below the header are metrics
 	// known says that whatever the class writes is known: a line that fits no form is
 	// damaged, or Flink has reworded it.
 	known bool
@@ -93,6 +94,8 @@ func compileTable(kinds, lessons []Kind, causes []Form, silentText string) (*tab
 			t.statistics = &kinds[i]
 		case "backpressure_sampled":
 			t.backPressure = &kinds[i]
+		case "metric_reported":
+			t.metric = &kinds[i]
 		case "unrecognised":
 			t.unrecognised = &kinds[i]
 		}
@@ -115,6 +118,10 @@ func (t *table) addKind(kind *Kind, classes map[string]*classForms) error {
 	for _, form := range kind.Forms {
 		if slices.Contains(form.By, restAPI) {
 			continue // an answer is told by its keys
+		}
+		if slices.Contains(form.By, slf4jReporter) { // whose lines have no header of their own
+			classes[slf4jReporter.Names[0]] = &classForms{report: true}
+			continue
 		}
 		f, err := compileForm(kind, form)
 		if err != nil {

@@ -31,6 +31,7 @@ func run() error {
 		"options": writeOptions,
 		"kinds":   writeKinds,
 		"fields":  writeFields,
+		"metrics": writeMetrics,
 	} {
 		var b strings.Builder
 		write(&b)
@@ -88,5 +89,12 @@ func writeFields(b *strings.Builder) {
 			kind += ", " + f.Unit
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s |\n", f.Name, kind, f.Doc)
+	}
+}
+
+func writeMetrics(b *strings.Builder) {
+	b.WriteString("| metric | of a | Flink | meaning |\n| --- | --- | --- | --- |\n")
+	for _, m := range parsers.DefaultMetrics {
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", m.Name, m.Scope, m.Versions, m.Doc)
 	}
 }

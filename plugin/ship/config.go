@@ -35,7 +35,8 @@ type Config struct {
 	Node         string
 	NodeIsSet    bool // by the option; else a record's own is better
 	Location     *time.Location
-	LearnZone    bool // from the lines; Location only until then
+	LearnZone    bool     // from the lines; Location only until then
+	Metrics      []string // nil for the default ones
 	StatePath    string
 	Timeout      time.Duration
 	LogLevel     slog.Level
@@ -116,6 +117,10 @@ var Options = []Option{
 		Help: "Further keys of JSON layouts: `time`, `level`, `thread`, `logger`, `message` and `trace`, such as `message=text,logger=log.name`. " +
 			"The keys of the usual layouts are known.",
 		set: setJSONKeys,
+	}, {
+		Name: "metrics", Unit: "names, …",
+		Help: "Metrics of Flink's reports in the log that become events, `*` standing for any text. With `+` before each they are added to the default ones.",
+		set:  setMetrics,
 	}, {
 		Name: "node", Unit: "text",
 		Help: "Name of this host on every event. Empty: the record's (`record_fields`), else the host's own name.",
@@ -321,6 +326,14 @@ func setJSONKeys(c *Config, v string) error {
 		}
 	}
 	return nil
+}
+
+func setMetrics(c *Config, v string) error {
+	c.Metrics = nil
+	if v != "" {
+		c.Metrics = strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })
+	}
+	return parsers.CheckMetrics(c.Metrics)
 }
 
 func setNode(c *Config, v string) (err error) {

@@ -48,7 +48,7 @@ type Output struct {
 
 // New returns an output. An error says what in the configuration can't be used.
 func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
-	parser, err := parsers.New(parsers.Options{Location: cfg.Location, LearnZone: cfg.LearnZone, Keys: cfg.JSONKeys})
+	parser, err := parsers.New(parsers.Options{Location: cfg.Location, LearnZone: cfg.LearnZone, Keys: cfg.JSONKeys, Metrics: cfg.Metrics})
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ import (
 // parseFlags are the flags of the command parse.
 type parseFlags struct {
 	format, timezone, fileName string
-	jsonKeys                   []string
+	jsonKeys, metrics          []string
 	unrecognised               bool
 }
 
@@ -59,6 +59,7 @@ standard input. Lines that are no event print nothing.`,
 	flags.StringVar(&f.timezone, "timezone", "UTC", "zone of the times in the files; auto: learnt from the lines")
 	flags.StringVar(&f.fileName, "file-name", "", "take the lines as those of a file with this name")
 	flags.StringArrayVar(&f.jsonKeys, "json-key", nil, "a further key of JSON layouts, such as message=text (parts: "+strings.Join(layout.PartNames, ", ")+")")
+	flags.StringSliceVar(&f.metrics, "metrics", nil, "metrics of Flink's reports to print, * for any text; with + before each they are added to the default ones")
 	flags.BoolVar(&f.unrecognised, "unrecognised", false, "print lines as well that are not known though their class is")
 	return cmd
 }
@@ -77,6 +78,10 @@ func (f *parseFlags) parser() (*parsers.Parser, error) {
 		if path == "" || !options.Keys.Add(part, path) {
 			return nil, fmt.Errorf("--json-key %q: give part=key, where part is one of %s", pair, strings.Join(layout.PartNames, ", "))
 		}
+	}
+	options.Metrics = f.metrics
+	if err := parsers.CheckMetrics(f.metrics); err != nil {
+		return nil, fmt.Errorf("--metrics: %w", err)
 	}
 	return parsers.New(options)
 }
