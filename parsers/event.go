@@ -113,8 +113,13 @@ func (e *Event) Text(f Field) []byte {
 	return e.text[f]
 }
 
-// Int returns the value of an Int field and whether it is present.
-func (e *Event) Int(f Field) (int64, bool) { return e.num[f], e.Has(f) }
+// Int returns the value of an Int field, 0 when absent, and whether it is present.
+func (e *Event) Int(f Field) (int64, bool) {
+	if !e.Has(f) {
+		return 0, false
+	}
+	return e.num[f], true
+}
 
 // Number returns the value of a Number field and whether it is present.
 func (e *Event) Number(f Field) (float64, bool) {

@@ -93,8 +93,11 @@ func appendRow(b []byte, e *parsers.Event) []byte {
 	}
 	task := value(parsers.TaskName)
 	if index, ok := e.Int(parsers.SubtaskIndex); ok {
-		n, _ := e.Int(parsers.Parallelism)
-		task = fmt.Sprintf("%s (%d/%d)", task, index+1, n)
+		of := "?"
+		if e.Has(parsers.Parallelism) {
+			of = value(parsers.Parallelism)
+		}
+		task = fmt.Sprintf("%s (%d/%s)", task, index+1, of)
 	}
 	return fmt.Appendf(b, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", when, e.Kind.Name, value(parsers.CheckpointID),
 		shorten(task, 40), value(parsers.Host), value(parsers.DurationMs), shorten(value(parsers.Reason), 60))
