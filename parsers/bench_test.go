@@ -27,8 +27,11 @@ func realLines(t testing.TB) (events, plain []byte) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		isEvent := map[int]bool{}
-		source := newParser(t).NewSource(func(e *Event) { isEvent[e.Origin.Line] = true })
+		isEvent, isMetric := map[int]bool{}, map[int]bool{}
+		source := newParser(t).NewSource(func(e *Event) {
+			isEvent[e.Origin.Line] = true
+			isMetric[e.Origin.Line] = e.Kind.Name == "metric_reported" // which is none without its header
+		})
 		n := 0
 		for line := range bytes.Lines(log) {
 			n++
@@ -45,7 +48,9 @@ func realLines(t testing.TB) (events, plain []byte) {
 					to = &events
 				}
 			}
-			*to = append(*to, line...)
+			if !isMetric[n] {
+				*to = append(*to, line...)
+			}
 		}
 	}
 	return events, plain
