@@ -237,7 +237,7 @@ func TestReference_generated(t *testing.T) {
 			for _, text := range append(mutations(random, message), message) {
 				logger := loggers[n%len(loggers)]
 				text = strings.TrimSpace(text)
-				if ref[logger] == nil || text == "" || len(text) > 3000 || strings.Count(text, `"event": "`) > 1 {
+				if ref[logger] == nil || text == "" || len(text) > 3000 || strings.Count(text, `event": "`) > 1 {
 					continue
 				}
 				messages++
