@@ -393,7 +393,7 @@ func fillSnapshotThread(e *Event, v []byte) {
 	if !ok {
 		return
 	}
-	if name[0] == '#' {
+	if len(name) > 0 && name[0] == '#' {
 		if _, rest, ok := bytes.Cut(name, []byte(",")); ok {
 			name = rest
 		}
