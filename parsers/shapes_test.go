@@ -329,6 +329,9 @@ func TestShapes(t *testing.T) {
 		}
 		for _, s := range shapes {
 			for _, w := range wrappings {
+				if s.name == "TTCC" && w.name == "aws logs --format short" {
+					continue // nothing tells whose the time is
+				}
 				t.Run(fmt.Sprintf("%s/%s/%s", file, s.name, w.name), func(t *testing.T) {
 					got := shapedEvents(t, entries, s, w)
 					faults := 0

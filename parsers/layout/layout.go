@@ -74,7 +74,7 @@ func ShippedLogger(line []byte) (logger []byte, end int) {
 	logger = line[start : start+n]
 	// Another layout can start in the same way: with a thread, "logger:message", colours.
 	rest := skipPadding(line[start+n:])
-	if len(rest) == 0 || rest[0] != '[' && rest[0] != '-' || !ascii.IsName(logger[n-1]) || endsInColour(logger) {
+	if len(rest) == 0 || rest[0] != '[' && rest[0] != '-' || !ascii.IsName(logger[n-1]) || endsOddly(logger) {
 		return nil, 0
 	}
 	return logger, start + n
@@ -88,14 +88,16 @@ func skipPadding(s []byte) []byte {
 	return ascii.TrimLeft(s)
 }
 
-// endsInColour reports whether an escape sequence stands among the last eight bytes.
-func endsInColour(s []byte) bool {
+// endsOddly reports whether an escape sequence, or the number of a source line behind a
+// colon, stands among the last eight bytes.
+func endsOddly(s []byte) bool {
 	if len(s) < 8 {
 		return false
 	}
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	v := binary.LittleEndian.Uint64(s[len(s)-8:]) ^ escape*ones
-	return (v-ones)&^v&highs != 0 // a byte of v is zero
+	tail := binary.LittleEndian.Uint64(s[len(s)-8:])
+	v, w := tail^escape*ones, tail^':'*ones
+	return ((v-ones)&^v|(w-ones)&^w)&highs != 0 // a byte of v or w is zero
 }
 
 // ShippedMessage returns the message behind a logger in Flink's own layout, nil where

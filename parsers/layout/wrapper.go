@@ -61,6 +61,7 @@ func (p *Prefixes) stamp(text []byte, w *Wrapper) (inner []byte, ok bool) {
 	}
 	stamp, inner := text[:n], text[min(n+1, len(text)):]
 	word, rest := ascii.CutWord(inner[:min(len(inner), maxThread)])
+	sure := p.stamped || bytes.IndexByte(stamp, '.') == stampLen && ascii.Span(stamp[stampLen+1:], ascii.IsDigit) >= 6
 	switch {
 	case (string(word) == "stdout" || string(word) == "stderr") && len(rest) > 2:
 		// The tags, of which the first says whether the line is whole.
@@ -72,12 +73,11 @@ func (p *Prefixes) stamp(text []byte, w *Wrapper) (inner []byte, ok bool) {
 		inner = inner[min(len(inner), len(word)+1+len(tags)+1):]
 	case p.stream != nil && bytes.Equal(word, p.stream) && len(inner) > len(word):
 		inner = inner[len(word)+1:]
-	case startsLine(inner):
-	case len(rest) > 1 && startsLine(rest[1:]) && isStreamName(word):
+	case startsLine(inner, sure):
+	case len(rest) > 1 && startsLine(rest[1:], sure) && isStreamName(word):
 		p.stream = bytes.Clone(word)
 		inner = inner[len(word)+1:]
-	case p.stamped || bytes.IndexByte(stamp, '.') == stampLen && ascii.Span(stamp[stampLen+1:], ascii.IsDigit) >= 6:
-	default:
+	case !sure:
 		return text, false
 	}
 	w.Stamp = stamp
@@ -85,18 +85,24 @@ func (p *Prefixes) stamp(text []byte, w *Wrapper) (inner []byte, ok bool) {
 	return inner, true
 }
 
-// startsLine reports whether s starts as few but lines do: with a time, alone or in
-// brackets, with a number and a bracket, with a level, or with an object.
-func startsLine(s []byte) bool {
-	if s = Clean(s[:min(len(s), maxThread)]); len(s) == 0 {
+// startsLine reports whether s starts as few but lines do: with an object, or with a
+// time, behind a level or in brackets. Behind what is surely a wrapper's time a level
+// alone, or a number and a bracket, will do as well.
+func startsLine(s []byte, sure bool) bool {
+	s = bytes.TrimLeft(Clean(s[:min(len(s), maxThread)]), "[")
+	if len(s) == 0 {
 		return false
 	}
-	if n := ascii.Span(s, ascii.IsDigit); s[0] == '{' || n > 0 && bytes.HasPrefix(s[n:], []byte(" [")) {
+	if s[0] == '{' || StampLen(s) > 0 {
 		return true
 	}
-	s = bytes.TrimLeft(s, "[")
-	word, _ := ascii.CutWord(s)
-	return StampLen(s) > 0 || isLevel(bytes.TrimRight(word, "]:"))
+	word, rest := ascii.CutWord(s)
+	rest = bytes.TrimLeft(rest, " [")
+	if isLevel(bytes.TrimRight(word, "]:")) {
+		return sure || StampLen(rest) > 0
+	}
+	n := ascii.Span(s, ascii.IsDigit)
+	return sure && n > 0 && bytes.HasPrefix(s[n:], []byte(" ["))
 }
 
 // isStreamName reports whether a word can be the name of a log stream: names of threads
