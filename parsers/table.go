@@ -157,22 +157,26 @@ func (t *table) addKind(kind *Kind, classes map[string]*classForms) error {
 	return nil
 }
 
-// addSilent reads silent.txt: sections of classes by their short names.
+// addSilent reads silent.txt: sections of statements, each for the classes whose short
+// names it has.
 func addSilent(classes map[string]*classForms, text string) error {
 	var section []*classForms
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		switch {
 		case line == "" || line[0] == '#':
-		case line[0] == '[':
+		case line[0] == '[' && line[len(line)-1] == ']':
 			section = nil
-			for name, forms := range classes {
-				if strings.HasSuffix(name, "."+strings.Trim(line, "[]")) {
-					section = append(section, forms)
+			for _, short := range strings.Fields(line[1 : len(line)-1]) {
+				known := len(section)
+				for name, forms := range classes {
+					if strings.HasSuffix(name, "."+short) {
+						section = append(section, forms)
+					}
 				}
-			}
-			if section == nil {
-				return fmt.Errorf("silent.txt: no class %s", line)
+				if len(section) == known {
+					return fmt.Errorf("silent.txt: no class %s", short)
+				}
 			}
 		default:
 			f, err := compileForm(nil, Form{Text: line})
