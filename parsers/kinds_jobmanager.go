@@ -260,7 +260,7 @@ var jobManagerKinds = []Kind{
 				Text: "Triggering savepoint for job {job_id}."},
 			{ID: "savepoint-trigger", Versions: "1.11-2.3", By: by(jobMaster, adaptiveScheduler), Set: "savepoint=true",
 				Text: "Triggering cancel-with-savepoint for job {job_id}."},
-			{ID: "stop-with-savepoint-trigger", Versions: "1.11-2.3", By: by(jobMaster), Set: "savepoint=true",
+			{ID: "stop-with-savepoint-trigger", Versions: "1.11-2.3", By: by(jobMaster, adaptiveScheduler), Set: "savepoint=true",
 				Text: "Triggering stop-with-savepoint for job {job_id}."},
 			{ID: "checkpoint-trigger-manual", Versions: "1.15-2.3", By: by(jobMaster), Set: "savepoint=false",
 				Text: "Triggering a manual checkpoint for job {job_id}."},

@@ -1,12 +1,16 @@
 package parsers
 
-// The classes of the Kafka client and of Flink's connector.
+// The classes of the Kafka client and of Flink's connector. KafkaConsumerThread logs as
+// the fetcher that made it.
 var (
 	fetchSession = class(kafka, "org.apache.kafka.clients.FetchSessionHandler")
 	fetcher      = class(kafka, "org.apache.kafka.clients.consumer.internals.Fetcher")
 	connector    = class(kafka,
 		"org.apache.flink.connector.kafka.source.reader.KafkaSourceReader",
 		"org.apache.flink.streaming.connectors.kafka.internals.KafkaConsumerThread",
+		"org.apache.flink.streaming.connectors.kafka.internals.KafkaFetcher",
+		"org.apache.flink.streaming.connectors.kafka.internal.KafkaFetcher",
+		"org.apache.flink.streaming.connectors.kafka.internal.Kafka09Fetcher",
 		"org.apache.flink.streaming.connectors.kafka.FlinkKafkaConsumerBase")
 )
 
