@@ -25,7 +25,9 @@ func (t *table) formsOf(l *layout.Line) *classForms {
 // so a look costs a multiplication: the hash takes the last eight bytes.
 type classIndex struct {
 	slots []classSlot // open addressing, a power of two, at most a quarter full
-	short []classSlot // classes with names of less than eight bytes
+	// wanted excludes most loggers: those of the classes, and of those that write events.
+	wanted, telling layout.Loggers
+	short           []classSlot // classes with names of less than eight bytes
 }
 
 type classSlot struct {
@@ -48,7 +50,7 @@ func newClassIndex(classes map[string]*classForms) classIndex {
 	}
 	x := classIndex{slots: make([]classSlot, size)}
 	for name, forms := range classes {
-		slot := classSlot{name: []byte(name), class: len(name) - lastDot(name) - 1, forms: forms, loose: &classForms{component: forms.component, forms: forms.forms, report: forms.report}}
+		slot := classSlot{name: []byte(name), class: len(name) - lastDot(name) - 1, forms: forms, loose: &classForms{component: forms.component, forms: forms.forms, lessons: forms.lessons, report: forms.report}}
 		x.add(slot, name)
 		if class := name[lastDot(name):]; len(class) <= tailLen { // with the dot
 			// The packages before a short name are in the hash: o.a.f.r.t.Task
@@ -80,6 +82,10 @@ func abbreviate(name string) string {
 func (x *classIndex) add(slot classSlot, by string) {
 	slot.tail = binary.LittleEndian.Uint64([]byte(by[len(by)-tailLen:]))
 	i := x.hash(slot.tail)
+	x.wanted.Add([]byte(by))
+	if !slot.forms.teaches {
+		x.telling.Add([]byte(by))
+	}
 	for x.slots[i].forms != nil {
 		i = (i + 1) & (len(x.slots) - 1)
 	}
@@ -97,10 +103,10 @@ func (x *classIndex) find(logger []byte) *classForms {
 		return best(x.short, logger)
 	}
 	tail := binary.LittleEndian.Uint64(logger[len(logger)-tailLen:])
-	i := x.hash(tail)
-	if x.slots[i].forms == nil {
+	if !x.wanted.May(logger) {
 		return nil
 	}
+	i := x.hash(tail)
 	var found *classForms
 	for ; x.slots[i].forms != nil; i = (i + 1) & (len(x.slots) - 1) {
 		if x.slots[i].tail != tail {

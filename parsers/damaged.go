@@ -27,8 +27,10 @@ func (s *formSet) matchDamaged(msg []byte, e *Event) bool {
 			best = d
 		}
 	}
-	for _, f := range s.prefixed[msg[0]] {
-		try(f)
+	for _, f := range s.prefixed {
+		if f.prefix[0] == msg[0] {
+			try(f)
+		}
 	}
 	for _, group := range s.free {
 		for _, a := range group.anchors {

@@ -157,7 +157,7 @@ func compareWithReference(parser *Parser, ref reference, logger string, message 
 		forms = parser.table.classes.find([]byte(logger))
 	}
 	fast := Event{}
-	found := forms.forms.match(message, &fast)
+	found := forms.forms.match(message, &fast) || forms.lessons.match(message, &fast)
 	want := ref.match(logger, message)
 	switch {
 	case found != (len(want) > 0):
@@ -168,7 +168,7 @@ func compareWithReference(parser *Parser, ref reference, logger string, message 
 		return fmt.Sprintf("found is %v, the reference has %q", found, names)
 	case !found:
 		return ""
-	case !forms.forms.may(message):
+	case !forms.forms.may(message) && !forms.lessons.may(message):
 		return "excluded by the first look"
 	}
 	got := describe(&fast)

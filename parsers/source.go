@@ -100,15 +100,35 @@ func (p *Parser) NewSource(emit func(*Event)) *Source {
 // header has been read, or until [Source.Flush].
 func (s *Source) Record(origin Origin, text []byte) {
 	s.records++
+	wanted := &s.parser.table.classes.wanted
+	if s.Lesson == nil {
+		wanted = &s.parser.table.classes.telling
+	}
 	for {
-		end := bytes.IndexByte(text, '\n')
-		if end < 0 {
-			s.line(&origin, text)
+		// Most lines are of a class that is not wanted, in Flink's own layout: they get no
+		// further look.
+		last, line, rest, logger, after := wanted.SkipOthers(text)
+		if last != nil {
+			s.main.skip(&origin, last)
+		}
+		if line == nil {
 			return
 		}
-		s.line(&origin, text[:end])
-		text = text[end+1:]
+		if logger != nil && s.isPlain(logger, after) {
+			s.main.skip(&origin, line)
+		} else {
+			s.line(&origin, line)
+		}
+		if text = rest; len(text) == 0 {
+			return
+		}
 	}
+}
+
+// isPlain reports whether what a class says is known, and neither event nor lesson.
+func (s *Source) isPlain(logger, after []byte) bool {
+	forms := s.parser.table.classes.find(logger)
+	return forms == nil || forms.teaches && s.Lesson == nil || forms.isPlain(layout.ShippedMessage(after), s.Lesson != nil)
 }
 
 // Object reads one record whose parts something before us has taken apart, such as
@@ -141,28 +161,13 @@ func (s *Source) Oldest() (line int, ok bool) {
 }
 
 func (s *Source) line(origin *Origin, line []byte) {
-	// Most lines are of a class that is not wanted, in Flink's own layout: they get no
-	// further look.
-	if logger, end := layout.ShippedLogger(line); logger != nil {
-		forms := s.parser.table.classes.find(logger)
-		if forms == nil || s.isPlain(forms, layout.ShippedMessage(line[end:])) {
-			s.main.skip(origin, line)
-			return
-		}
-	} else if len(line) > 0 && (line[0] == '\t' || s.main.inReport && ascii.IsAlpha(line[0])) { // of a trace, of a report
+	if len(line) > 0 && (line[0] == '\t' || s.main.inReport && ascii.IsAlpha(line[0])) { // of a trace, of a report
 		s.main.below(origin, line)
-		return
-	}
-	if l, ok := layout.Shipped(line); ok {
+	} else if l, ok := layout.Shipped(line); ok {
 		s.main.begin(origin, &noWrapper, &l)
 	} else {
 		s.wrapped(origin, line)
 	}
-}
-
-// isPlain reports whether a message is known to be no event, no lesson and nothing new.
-func (s *Source) isPlain(forms *classForms, message []byte) bool {
-	return len(message) > 0 && !forms.forms.may(message) && (!forms.known || forms.silent.match(message, &s.scratch))
 }
 
 var noWrapper layout.Wrapper

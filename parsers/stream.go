@@ -102,7 +102,9 @@ func (s *stream) skip(origin *Origin, line []byte) {
 		s.flush()
 	}
 	s.begun, s.open, s.inReport, s.skipped = true, true, false, line
-	s.origin, s.record = *origin, s.source.records
+	if s.record != s.source.records {
+		s.origin, s.record = *origin, s.source.records
+	}
 	if s.trace.class != nil {
 		s.trace = trace{}
 	}
@@ -137,18 +139,17 @@ func (s *stream) read(forms *classForms) {
 	s.event.Reset()
 	switch {
 	case forms.forms.match(s.message, &s.event):
-		if s.event.Kind.lesson {
-			s.pass(s.source.Lesson)
-			return
-		}
 		if s.header.RocksDB && s.source.flushed.repeats(&s.event, s.header.Thread, s.source.Continues) {
 			s.event.Kind = nil
 			return
 		}
-	case len(s.message) == 0 || !forms.known || forms.silent.match(s.message, &s.event):
+	case forms.lessons.match(s.message, &s.event):
+		s.pass(s.source.Lesson)
+		return
+	case len(s.message) == 0 || !forms.known || forms.silent.match(s.message):
 		s.event.Kind = nil
 		return
-	case forms.forms.matchDamaged(s.message, &s.event) && !s.event.Kind.lesson:
+	case forms.forms.matchDamaged(s.message, &s.event):
 	default:
 		s.event.Reset()
 		s.event.Kind = s.source.parser.table.unrecognised

@@ -2,8 +2,11 @@ package parsers
 
 import (
 	"bytes"
-	_ "embed" // silent.txt
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -25,17 +28,33 @@ type table struct {
 type classForms struct {
 	component []byte // nil: the form has it
 	forms     formSet
-	silent    formSet // known statements that are neither events nor lessons
-	report    bool    // lines below the header are metrics
+	lessons   formSet
+	silent    silentSet // known statements that are neither events nor lessons
+	report    bool      // lines below the header are metrics
+	teaches   bool      // the class writes lessons and no events
 	// known says that whatever the class writes is known: a line that fits no form is
 	// damaged, or Flink has reworded it.
 	known bool
 }
 
+// isPlain reports whether a message is known to be no event and nothing new, and no
+// lesson where these are wanted.
+func (c *classForms) isPlain(message []byte, wantLessons bool) bool {
+	if len(message) == 0 || c.forms.may(message) {
+		return false
+	}
+	if c.lessons.may(message) {
+		return !wantLessons
+	}
+	return !c.known || c.silent.match(message)
+}
+
 // formSet finds the form that a message fits.
 type formSet struct {
-	prefixed [256][]*compiledForm // by the first byte, which every match starts with
-	free     []anchorGroup        // forms that start with a free text
+	heads    heads // of prefixed
+	prefixed []*compiledForm
+	anchors  []anchored    // of forms that start with a free text
+	free     []anchorGroup // the same, by the bytes that they are found by
 }
 
 // anchorGroup are forms that start with a free text, and hold a literal with the same
@@ -64,9 +83,6 @@ type compiledForm struct {
 // compiled returns the table, made at the first call.
 var compiled = sync.OnceValues(func() (*table, error) { return compileTable(Kinds, lessons, causes, silentText) })
 
-//go:embed silent.txt
-var silentText string
-
 func compileTable(kinds, lessons []Kind, causes []Form, silentText string) (*table, error) {
 	t := &table{rocksDB: &classForms{component: []byte(rocksDB)}, anyone: &classForms{}, firmly: &classForms{}}
 	classes := map[string]*classForms{}
@@ -87,7 +103,6 @@ func compileTable(kinds, lessons []Kind, causes []Form, silentText string) (*tab
 	if err := addSilent(classes, silentText); err != nil {
 		return nil, err
 	}
-	t.classes = newClassIndex(classes)
 	for i := range kinds {
 		switch kinds[i].Name {
 		case "checkpoint_statistics":
@@ -107,7 +122,13 @@ func compileTable(kinds, lessons []Kind, causes []Form, silentText string) (*tab
 		}
 		t.causes.add(f)
 	}
-	return t, t.anyone.forms.check() // which has the most forms
+	for _, forms := range append(slices.Collect(maps.Values(classes)), t.rocksDB, t.anyone, t.firmly) {
+		if err := errors.Join(forms.forms.group(), forms.lessons.group()); err != nil {
+			return nil, err
+		}
+	}
+	t.classes = newClassIndex(classes)
+	return t, errors.Join(t.inTrace.group(), t.causes.group())
 }
 
 func (t *table) addKind(kind *Kind, classes map[string]*classForms) error {
@@ -149,42 +170,13 @@ func (t *table) addKind(kind *Kind, classes map[string]*classForms) error {
 				if classes[name] == nil {
 					classes[name] = &classForms{component: []byte(class.Component)}
 				}
-				classes[name].forms.add(f)
+				if kind.lesson {
+					classes[name].lessons.add(f)
+				} else {
+					classes[name].forms.add(f)
+				}
 				classes[name].known = classes[name].known || !kind.lesson
-			}
-		}
-	}
-	return nil
-}
-
-// addSilent reads silent.txt: sections of statements, each for the classes whose short
-// names it has.
-func addSilent(classes map[string]*classForms, text string) error {
-	var section []*classForms
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		switch {
-		case line == "" || line[0] == '#':
-		case line[0] == '[' && line[len(line)-1] == ']':
-			section = nil
-			for _, short := range strings.Fields(line[1 : len(line)-1]) {
-				known := len(section)
-				for name, forms := range classes {
-					if strings.HasSuffix(name, "."+short) {
-						section = append(section, forms)
-					}
-				}
-				if len(section) == known {
-					return fmt.Errorf("silent.txt: no class %s", short)
-				}
-			}
-		default:
-			f, err := compileForm(nil, Form{Text: line})
-			if err != nil {
-				return fmt.Errorf("silent.txt: %q: %w", line, err)
-			}
-			for _, forms := range section {
-				forms.silent.add(f)
+				classes[name].teaches = !classes[name].known
 			}
 		}
 	}
@@ -209,57 +201,152 @@ func compileForm(kind *Kind, form Form) (*compiledForm, error) {
 	return f, nil
 }
 
-func (s *formSet) add(f *compiledForm) {
-	if len(f.prefix) > 0 {
-		s.prefixed[f.prefix[0]] = append(s.prefixed[f.prefix[0]], f)
-		return
+// heads finds literals by their first bytes.
+type heads struct {
+	first [256]uint16 // by a hash of the first four bytes: index in list, counted from 1
+	list  []head
+}
+
+type head struct {
+	value, mask uint64 // of the first eight bytes
+	next        uint16 // with the same hash, as in heads.first
+}
+
+// minHead is how long a literal must be to be found by its head.
+const minHead = 4
+
+func headHash(s []byte) int {
+	return int(binary.LittleEndian.Uint32(s) * 0x9e3779b1 >> 24)
+}
+
+func (h *heads) add(literal []byte) {
+	var b [8]byte
+	mask := uint64(math.MaxUint64)
+	if n := copy(b[:], literal); n < len(b) {
+		mask >>= 8 * (len(b) - n)
 	}
-	at := rarest(f.anchor)
-	var group *anchorGroup
-	for i := range s.free {
-		if s.free[i].rare == f.anchor[at] {
-			group = &s.free[i]
+	h.list = append(h.list, head{value: binary.LittleEndian.Uint64(b[:]), mask: mask})
+	at := &h.first[headHash(literal)]
+	for *at != 0 {
+		at = &h.list[*at-1].next
+	}
+	*at = uint16(len(h.list))
+}
+
+// find returns the first literal that a message can start with, and next the one behind
+// it; -1 for none.
+func (h *heads) find(msg []byte) int {
+	if len(msg) < minHead {
+		return -1
+	}
+	return h.from(h.first[headHash(msg)], msg)
+}
+
+func (h *heads) next(msg []byte, i int) int { return h.from(h.list[i].next, msg) }
+
+func (h *heads) from(at uint16, msg []byte) int {
+	if at == 0 {
+		return -1
+	}
+	var b [8]byte
+	copy(b[:], msg)
+	first := binary.LittleEndian.Uint64(b[:])
+	for ; at != 0; at = h.list[at-1].next {
+		if head := &h.list[at-1]; first&head.mask == head.value {
+			return int(at) - 1
 		}
 	}
-	if group == nil {
-		s.free = append(s.free, anchorGroup{rare: f.anchor[at]})
-		group = &s.free[len(s.free)-1]
+	return -1
+}
+
+func (s *formSet) add(f *compiledForm) {
+	if len(f.prefix) >= minHead {
+		s.prefixed = append(s.prefixed, f)
+		s.heads.add(f.prefix)
+		return
 	}
-	for i := range group.anchors {
-		if bytes.Equal(group.anchors[i].anchor, f.anchor) {
-			group.anchors[i].forms = append(group.anchors[i].forms, f)
+	for i := range s.anchors {
+		if bytes.Equal(s.anchors[i].anchor, f.anchor) {
+			s.anchors[i].forms = append(s.anchors[i].forms, f)
 			return
 		}
 	}
-	group.anchors = append(group.anchors, anchored{f.anchor, at, []*compiledForm{f}})
+	s.anchors = append(s.anchors, anchored{anchor: f.anchor, forms: []*compiledForm{f}})
+}
+
+// startLike reports whether a form can start with the first eight bytes of a literal,
+// or the literal is too short to say.
+func (s *formSet) startLike(literal []byte) bool {
+	const enough = 8
+	if len(literal) < enough {
+		return true
+	}
+	same := func(f *compiledForm) bool {
+		n := min(len(f.prefix), enough)
+		return n > 0 && string(f.prefix[:n]) == string(literal[:n])
+	}
+	return slices.ContainsFunc(s.prefixed, same) ||
+		slices.ContainsFunc(s.anchors, func(a anchored) bool { return slices.ContainsFunc(a.forms, same) })
+}
+
+// group groups the anchors, so that few passes over a message find all of them: by the
+// byte that most of them have, of those that are not in every message.
+func (s *formSet) group() error {
+	s.free = nil
+	left := slices.Clone(s.anchors)
+	for len(left) > 0 {
+		best, covered := byte(0), 0
+		for c := 0; c < 256; c++ {
+			n := 0
+			for _, a := range left {
+				if bytes.IndexByte(a.anchor, byte(c)) >= 0 {
+					n++
+				}
+			}
+			if rank(byte(c)) >= rank('-') && (n > covered || n == covered && rank(byte(c)) > rank(best)) {
+				best, covered = byte(c), n
+			}
+		}
+		if covered == 0 {
+			best = left[0].anchor[rarest(left[0].anchor)]
+		}
+		group := anchorGroup{rare: best}
+		left = slices.DeleteFunc(left, func(a anchored) bool {
+			a.at = bytes.IndexByte(a.anchor, best)
+			if a.at >= 0 {
+				group.anchors = append(group.anchors, a)
+			}
+			return a.at >= 0
+		})
+		if len(group.anchors) > maxAnchors {
+			return fmt.Errorf("more than %d forms with %q", maxAnchors, best)
+		}
+		s.free = append(s.free, group)
+	}
+	return nil
 }
 
 // maxAnchors bounds the anchors of a group, which has a bit for each.
 const maxAnchors = 64
 
-func (s *formSet) check() error {
-	for _, group := range s.free {
-		if len(group.anchors) > maxAnchors {
-			return fmt.Errorf("more than %d forms with the rare byte %q", maxAnchors, group.rare)
-		}
-	}
-	return nil
-}
+// frequent are the bytes of log messages from the most to the least frequent, counted
+// over the messages of test/logs; others are rarer still.
+const frequent = "e atocrindfs021lb7p63k9/h548.gm-uS,y:()=_DNAELCITwRvOFjxB#PU"
 
-// frequent are the bytes of log messages from the most to the least frequent; others are
-// rarer still.
-const frequent = " etaoinsrcdlmpukghfbyvw._0123456789"
+// rank is the place of a byte in frequent: the higher, the rarer.
+func rank(c byte) int {
+	if i := strings.IndexByte(frequent, c); i >= 0 {
+		return i
+	}
+	return len(frequent)
+}
 
 // rarest returns where the rarest byte of a literal stands.
 func rarest(literal []byte) int {
-	best, rank := 0, -1
+	best := 0
 	for i, c := range literal {
-		r := strings.IndexByte(frequent, c)
-		if r < 0 {
-			r = len(frequent)
-		}
-		if r > rank {
-			best, rank = i, r
+		if rank(c) > rank(literal[best]) {
+			best = i
 		}
 	}
 	return best
@@ -271,8 +358,8 @@ func (s *formSet) match(msg []byte, e *Event) bool {
 	if len(msg) == 0 {
 		return false
 	}
-	for _, f := range s.prefixed[msg[0]] {
-		if bytes.HasPrefix(msg, f.prefix) && f.match(msg, e) {
+	for i := s.heads.find(msg); i >= 0; i = s.heads.next(msg, i) {
+		if f := s.prefixed[i]; bytes.HasPrefix(msg, f.prefix) && f.match(msg, e) {
 			return true
 		}
 	}
@@ -287,8 +374,8 @@ func (s *formSet) match(msg []byte, e *Event) bool {
 // may reports whether a message can fit a form: it starts with one's literal, or holds
 // the one of another. Most messages do not.
 func (s *formSet) may(msg []byte) bool {
-	for _, f := range s.prefixed[msg[0]] {
-		if bytes.HasPrefix(msg, f.prefix) {
+	for i := s.heads.find(msg); i >= 0; i = s.heads.next(msg, i) {
+		if bytes.HasPrefix(msg, s.prefixed[i].prefix) {
 			return true
 		}
 	}

@@ -26,7 +26,7 @@ type segment struct {
 	free     int               // hole of the free text before the segment; -1 for none
 	valid    func([]byte) bool // what the free text must be; nil for anything
 	last     bool              // the free text ends at the last place that fits
-	rare     int               // where the rarest byte of the first literal stands in it
+	first    literal           // of the elements
 	elements []element
 }
 
@@ -87,24 +87,29 @@ func compile(text string) (*template, error) {
 	}
 	t.segments = append(t.segments, current)
 	for i := range t.segments {
-		if s := &t.segments[i]; len(s.elements) > 0 {
-			s.rare = rarest(s.elements[0].literal)
+		if s := &t.segments[i]; len(s.elements) > 0 && s.elements[0].literal != nil {
+			s.first = newLiteral(s.elements[0].literal)
 		}
 	}
 	return t, nil
 }
 
-// index returns where the literal that the segment starts with stands in msg, -1 for
-// nowhere. It looks for the rarest byte: blanks are everywhere.
-func (s *segment) index(msg []byte) int {
-	literal := s.elements[0].literal
-	rare := literal[s.rare]
-	for from := s.rare; from < len(msg); {
-		i := bytes.IndexByte(msg[from:], rare)
+// literal is a text that is looked for by its rarest byte: blanks are everywhere.
+type literal struct {
+	text []byte
+	rare int // where the rarest byte stands in it
+}
+
+func newLiteral(text []byte) literal { return literal{text, rarest(text)} }
+
+// index returns where the literal stands in msg, -1 for nowhere.
+func (l *literal) index(msg []byte) int {
+	for from := l.rare; from < len(msg); {
+		i := bytes.IndexByte(msg[from:], l.text[l.rare])
 		if i < 0 {
 			return -1
 		}
-		if start := from + i - s.rare; bytes.HasPrefix(msg[start:], literal) {
+		if start := from + i - l.rare; bytes.HasPrefix(msg[start:], l.text) {
 			return start
 		}
 		from += i + 1
@@ -195,28 +200,45 @@ func (t *template) match(msg []byte, e *Event) bool {
 // returns where the segment ends, -1 where it is not found.
 func (t *template) search(msg []byte, start, i int, ranges *[maxHoles]textRange) int {
 	s := &t.segments[i]
-	literal := s.elements[0].literal
-	isLast := i == len(t.segments)-1
-	for from, to := start, len(msg); ; {
-		var at int
-		if s.last {
-			if at = bytes.LastIndex(msg[start:to], literal); at < 0 {
-				return -1
-			}
-			at += start
-			to = at + len(literal) - 1
-		} else {
-			if at = s.index(msg[from:]); at < 0 {
-				return -1
-			}
-			at += from
-			from = at + 1
-		}
+	fits := func(at int) int {
 		end := s.at(msg, at, ranges)
-		if end >= 0 && (!isLast || t.atEnd(msg, end)) && (s.valid == nil || s.valid(msg[start:at])) {
-			ranges[s.free] = textRange{start, at}
+		if end < 0 || i == len(t.segments)-1 && !t.atEnd(msg, end) || s.valid != nil && !s.valid(msg[start:at]) {
+			return -1
+		}
+		ranges[s.free] = textRange{start, at}
+		return end
+	}
+	if s.last {
+		return s.searchLast(msg, start, fits)
+	}
+	for from := start; ; from++ {
+		at := s.first.index(msg[from:])
+		if at < 0 {
+			return -1
+		}
+		from += at
+		if end := fits(from); end >= 0 {
 			return end
 		}
+	}
+}
+
+// searchLast tries the places of the segment's literal from the last one on. There is
+// one in almost every message.
+func (s *segment) searchLast(msg []byte, start int, fits func(at int) int) int {
+	at := s.first.index(msg[start:])
+	if at < 0 {
+		return -1
+	}
+	for to := len(msg); ; {
+		last := start + at
+		if s.first.index(msg[last+1:to]) >= 0 {
+			last = start + bytes.LastIndex(msg[start:to], s.first.text)
+		}
+		if end := fits(last); end >= 0 || last == start+at {
+			return end
+		}
+		to = last + len(s.first.text) - 1
 	}
 }
 

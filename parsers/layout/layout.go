@@ -47,37 +47,116 @@ func Shipped(line []byte) (l Line, ok bool) {
 	if line[4] == '/' {
 		return rocksDB(line)
 	}
-	logger, end := ShippedLogger(line)
+	logger, rest := ShippedLogger(line)
 	if logger == nil {
 		return l, false
 	}
 	stamp := stampEnd(line)
-	l.Stamp, l.Level, l.Logger, l.rest = line[:stamp], ascii.TrimRight(line[stamp+1:stamp+6]), logger, line[end:]
+	l.Stamp, l.Level, l.Logger, l.rest = line[:stamp], ascii.TrimRight(line[stamp+1:stamp+6]), logger, rest
 	return l, true
 }
 
-// ShippedLogger returns the logger of a line in Flink's own layout and where it ends,
+// ShippedLogger returns the logger of a line in Flink's own layout and what follows it,
 // nil for a line in any other layout. Most lines need no further look.
-func ShippedLogger(line []byte) (logger []byte, end int) {
-	// "2019-09-02 16:26:20,972 INFO  "
-	if len(line) < stampLen+9 || line[4] != '-' || line[7] != '-' || line[10] != ' ' || line[13] != ':' || line[16] != ':' || !ascii.IsDigit(line[0]) {
-		return nil, 0
-	}
-	start := stampEnd(line) + 7 // a blank, the level in five columns, a blank
-	if len(line) < start+3 || line[start-7] != ' ' || line[start-1] != ' ' || !ascii.IsAlpha(line[start]) || !isLevelColumn(line[start-6:start-1]) {
-		return nil, 0
+func ShippedLogger(line []byte) (logger, rest []byte) {
+	start := loggerStart(line)
+	if start == 0 {
+		return nil, nil
 	}
 	n := bytes.IndexByte(line[start:], ' ')
 	if n < 0 {
-		n = len(line) - start
+		return nil, nil
 	}
-	logger = line[start : start+n]
 	// Another layout can start in the same way: with a thread, "logger:message", colours.
-	rest := skipPadding(line[start+n:])
+	logger, rest = line[start:start+n], skipPadding(line[start+n:])
 	if len(rest) == 0 || rest[0] != '[' && rest[0] != '-' || !ascii.IsName(logger[n-1]) || endsOddly(logger) {
-		return nil, 0
+		return nil, nil
 	}
-	return logger, start + n
+	return logger, rest
+}
+
+// loggerStart returns where the logger starts in Flink's own layout, 0 for a line in any
+// other: "2019-09-02 16:26:20,972 INFO  ".
+func loggerStart(line []byte) int {
+	const ms = stampLen + len(",000")
+	start := ms + len(" INFO  ")
+	if len(line) < start+3 || line[4] != '-' || line[7] != '-' || line[10] != ' ' || line[13] != ':' || line[16] != ':' || !ascii.IsDigit(line[0]) {
+		return 0
+	}
+	if line[stampLen] != ',' || line[ms] != ' ' {
+		if start = stampEnd(line) + len(" INFO  "); len(line) < start+3 {
+			return 0
+		}
+	}
+	if line[start-7] != ' ' || line[start-1] != ' ' || !ascii.IsAlpha(line[start]) || !isLevelColumn(line[start-6:start-1]) {
+		return 0
+	}
+	return start
+}
+
+// Loggers is a set of loggers that is quick to say which ones are not in it. It has a bit
+// for a hash of their last eight bytes.
+type Loggers struct{ bits [loggerBits / 64]uint64 }
+
+const (
+	tailLen    = 8
+	loggerBits = 1 << 12
+)
+
+// Add adds a logger of eight bytes or more.
+func (l *Loggers) Add(logger []byte) {
+	bit := loggerBit(tail(logger))
+	l.bits[bit/64] |= 1 << (bit % 64)
+}
+
+// May reports whether a logger can be in the set.
+func (l *Loggers) May(logger []byte) bool {
+	return len(logger) < tailLen || l.may(tail(logger))
+}
+
+func (l *Loggers) may(tail uint64) bool {
+	bit := loggerBit(tail)
+	return l.bits[bit/64]&(1<<(bit%64)) != 0
+}
+
+func tail(logger []byte) uint64 { return binary.LittleEndian.Uint64(logger[len(logger)-tailLen:]) }
+
+func loggerBit(tail uint64) uint64 { return tail * 0x9e3779b97f4a7c15 >> 52 }
+
+// SkipOthers passes over lines in Flink's own layout whose loggers are not in the set, and
+// over frames of traces. It returns the last of them, nil for none; the line behind them, which needs a look, and
+// the text behind that; and of that line the logger and what follows it, nil where it is
+// in another layout.
+func (l *Loggers) SkipOthers(text []byte) (last, line, rest, logger, after []byte) {
+	for {
+		line, rest = text, nil
+		if end := bytes.IndexByte(text, '\n'); end >= 0 {
+			line, rest = text[:end], text[end+1:]
+		}
+		start := loggerStart(line)
+		if start == 0 {
+			if len(rest) > 0 && len(line) > 4 && string(line[:4]) == "\tat " {
+				text = rest
+				continue
+			}
+			return last, line, rest, nil, nil
+		}
+		n := bytes.IndexByte(line[start:], ' ')
+		if n < tailLen {
+			return last, line, rest, nil, nil
+		}
+		logger, after = line[start:start+n], skipPadding(line[start+n:])
+		tail := tail(logger)
+		if isOdd(tail) || len(after) == 0 || after[0] != '[' && after[0] != '-' {
+			return last, line, rest, nil, nil
+		}
+		if l.may(tail) {
+			return last, line, rest, logger, after
+		}
+		if last, text = line, rest; len(text) == 0 {
+			return last, nil, nil, nil, nil
+		}
+	}
 }
 
 // skipPadding cuts the blanks off with which layouts pad a logger.
@@ -88,22 +167,20 @@ func skipPadding(s []byte) []byte {
 	return ascii.TrimLeft(s)
 }
 
-// endsOddly reports whether an escape sequence, or the number of a source line behind a
-// colon, stands among the last eight bytes.
-func endsOddly(s []byte) bool {
-	if len(s) < 8 {
-		return false
-	}
+// endsOddly reports whether a logger does not end as one.
+func endsOddly(s []byte) bool { return len(s) >= tailLen && isOdd(tail(s)) }
+
+// isOdd reports whether an escape sequence, the number of a source line behind a colon,
+// or a dash, as names of threads have, stands in eight bytes.
+func isOdd(tail uint64) bool {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	tail := binary.LittleEndian.Uint64(s[len(s)-8:])
-	v, w := tail^escape*ones, tail^':'*ones
-	return ((v-ones)&^v|(w-ones)&^w)&highs != 0 // a byte of v or w is zero
+	u, v, w := tail^escape*ones, tail^':'*ones, tail^'-'*ones
+	return ((u-ones)&^u|(v-ones)&^v|(w-ones)&^w)&highs != 0 // a byte of u, v or w is zero
 }
 
-// ShippedMessage returns the message behind a logger in Flink's own layout, nil where
-// something else than padding and an empty NDC stands between them.
+// ShippedMessage returns the message in what follows a logger in Flink's own layout, nil
+// where something else than an empty NDC stands between them.
 func ShippedMessage(rest []byte) []byte {
-	rest = skipPadding(rest)
 	if len(rest) > 4 && string(rest[:5]) == "[] - " {
 		return ascii.TrimRight(ascii.TrimLeft(rest[5:]))
 	}
@@ -390,10 +467,10 @@ func (l *Line) Message() []byte {
 	if l.cut {
 		return ascii.TrimRight(ascii.TrimLeft(l.rest))
 	}
-	if message := ShippedMessage(l.rest); message != nil {
+	rest := skipPadding(l.rest)
+	if message := ShippedMessage(rest); message != nil {
 		return message
 	}
-	rest := l.rest
 	for range maxItems {
 		rest = ascii.TrimLeft(rest)
 		if len(rest) == 0 {
