@@ -192,7 +192,7 @@ func isTask(v []byte) bool {
 
 // cutAttempt cuts " (execution attempt id)" off the end of a task.
 func cutAttempt(v []byte) (task, id []byte) {
-	open := bytes.LastIndexByte(v, '(')
+	open := lastParenthesis(v)
 	if open < 1 || v[len(v)-1] != ')' {
 		return v, nil
 	}
@@ -200,6 +200,17 @@ func cutAttempt(v []byte) (task, id []byte) {
 		return v, nil
 	}
 	return bytes.TrimSpace(v[:open]), id
+}
+
+// lastParenthesis returns where the last opening parenthesis stands, -1 where there is
+// none in what an attempt id can take.
+func lastParenthesis(v []byte) int {
+	const far = 128
+	start := max(len(v)-far, 0)
+	if i := bytes.LastIndexByte(v[start:], '('); i >= 0 {
+		return start + i
+	}
+	return -1
 }
 
 // subtask is the "(i/n)#attempt" behind a task's name.
@@ -220,18 +231,20 @@ func (s subtask) fill(e *Event) {
 func cutSubtask(v []byte) (name []byte, s subtask, ok bool) {
 	s.attempt = -1
 	rest := v
-	if i := bytes.LastIndexByte(rest, '#'); i > 0 && rest[i-1] == ')' {
-		if n, ok := ascii.Int(rest[i+1:]); ok {
-			s.attempt = n
-			rest = rest[:i]
-		}
+	i := len(rest)
+	for i > 0 && ascii.IsDigit(rest[i-1]) {
+		i--
 	}
-	open := bytes.LastIndexByte(rest, '(')
+	if n, ok := ascii.Int(rest[i:]); ok && i > 1 && rest[i-1] == '#' && rest[i-2] == ')' {
+		s.attempt = n
+		rest = rest[:i-1]
+	}
+	open := lastParenthesis(rest)
 	if open < 0 || rest[len(rest)-1] != ')' {
 		return v, s, false
 	}
-	i, n, slash := bytes.Cut(rest[open+1:len(rest)-1], []byte("/"))
-	index, ok1 := ascii.Int(i)
+	left, n, slash := bytes.Cut(rest[open+1:len(rest)-1], []byte("/"))
+	index, ok1 := ascii.Int(left)
 	parallelism, ok2 := ascii.Int(n)
 	if !slash || !ok1 || !ok2 || index < 1 || index > parallelism {
 		return v, s, false

@@ -230,15 +230,18 @@ func (s *segment) searchLast(msg []byte, start int, fits func(at int) int) int {
 	if at < 0 {
 		return -1
 	}
+	if first := start + at; s.first.index(msg[first+1:]) < 0 {
+		return fits(first)
+	}
 	for to := len(msg); ; {
-		last := start + at
-		if s.first.index(msg[last+1:to]) >= 0 {
-			last = start + bytes.LastIndex(msg[start:to], s.first.text)
+		last := bytes.LastIndex(msg[start:to], s.first.text)
+		if last < 0 {
+			return -1
 		}
-		if end := fits(last); end >= 0 || last == start+at {
+		if end := fits(start + last); end >= 0 {
 			return end
 		}
-		to = last + len(s.first.text) - 1
+		to = start + last + len(s.first.text) - 1
 	}
 }
 
