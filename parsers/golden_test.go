@@ -32,7 +32,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := golden(t, log)
-			if !bytes.Contains(got, []byte(" event="+kind+" ")) {
+			if !bytes.Contains(got, []byte("event="+kind+" ")) {
 				t.Errorf("no %s in it", kind)
 			}
 			if *update {
