@@ -82,9 +82,9 @@ func TestAlsoAccepted(t *testing.T) {
 	const head = "2019-09-02 16:26:20,972 INFO  org.apache.flink.runtime."
 	for line, want := range map[string]string{
 		head + "executiongraph.ExecutionGraph     - Deploying Window -> Sink: orders (100/289) (attempt #0) to slot container_e24_1566836790522_8088_04_013155_1 on host-a.example": "task_deploying task_name=\"Window -> Sink: orders\" subtask_index=99 parallelism=289 task_attempt_num=0 tm_id=container_e24_1566836790522_8088_04_013155 host=host-a.example",
-		head + "checkpoint.CheckpointCoordinator     - Received late message for now expired checkpoint attempt 17":                                                              "checkpoint_late_message checkpoint_id=17",
-		head + "checkpoint.CheckpointCoordinator     - Checkpoint 17 expired before completing":                                                                                   "checkpoint_expired checkpoint_id=17 failure_reason=checkpoint_expired counted=true",
-		head + "checkpoint.savepoint.SavepointCoordinator     - Savepoint with checkpoint ID 4 expired before completing.":                                                        "checkpoint_expired checkpoint_id=4 checkpoint_type=SAVEPOINT savepoint=true failure_reason=checkpoint_expired counted=true",
+		head + "checkpoint.CheckpointCoordinator     - Received late message for now expired checkpoint attempt 17":                                                                 "checkpoint_late_message checkpoint_id=17",
+		head + "checkpoint.CheckpointCoordinator     - Checkpoint 17 expired before completing":                                                                                     "checkpoint_expired checkpoint_id=17 failure_reason=checkpoint_expired counted=true",
+		head + "checkpoint.savepoint.SavepointCoordinator     - Savepoint with checkpoint ID 4 expired before completing.":                                                          "checkpoint_expired checkpoint_id=4 checkpoint_type=SAVEPOINT savepoint=true failure_reason=checkpoint_expired counted=true",
 	} {
 		got := ""
 		source := newParser(t).NewSource(func(e *Event) {
