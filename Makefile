@@ -33,7 +33,7 @@ bench: build ## Measure: ratios against a baseline of the same run
 	go run ./test/bench
 
 fuzz: ## Fuzz each target for FUZZTIME (default 1m)
-	@for target in parsers:FuzzSource parsers:FuzzMetricLine plugin/record:FuzzDecode; do \
+	@for target in parsers:FuzzSource parsers:FuzzTemplate parsers:FuzzMetricLine parsers/layout:FuzzLine plugin/record:FuzzDecode; do \
 		go test ./$${target%%:*} -run '^$$' -fuzz "^$${target##*:}$$" -fuzztime $(or $(FUZZTIME),1m) || exit 1; \
 	done
 
