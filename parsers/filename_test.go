@@ -39,6 +39,7 @@ func TestAddFileName(t *testing.T) {
 		{"/var/log/containers/orders_flink_main-" + strings.ToUpper(hash) + ".log", ""},
 		{"/var/log/containers/orders_flink_main_" + hash + ".log", ""},
 		{"/var/log/containers/orders_flink_main-" + hash, ""},
+		{"/var/log/containers/orders_flink_main-" + hash + ".log_1", ""},
 		{"/var/log/containers/orders_flink_-" + hash + ".log", ""},
 		{"/var/log/containers/flink_main-" + hash + ".log", ""},
 		{"/var/log/pods/flink-prod_orders-taskmanager-1-2_" + uid + "/flink-main-container/0.log", "namespace=flink-prod pod=orders-taskmanager-1-2 container=flink-main-container"},
