@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"flink-loki/parsers/layout"
 )
 
 // readRecords reads records and returns the events as "line kind field=value …", with the
@@ -198,5 +200,115 @@ func TestSource_partial(t *testing.T) {
 	}
 	if got := readRecords(t, source, nil, CheckpointID); !slices.Equal(got, []string{"0 checkpoint_declined checkpoint_id=1"}) {
 		t.Errorf("a line that never ends: %q", got)
+	}
+}
+
+// TestUnrecognised: a line of a known class that is neither event nor known otherwise is
+// reported with its logger as written; one of a class that may be another is not, and of
+// another product's class nothing is read.
+func TestUnrecognised(t *testing.T) {
+	const (
+		packages = "org.apache.flink.runtime.checkpoint."
+		words    = "Checkpoint 17 was reworded by Flink 9."
+		event    = "Checkpoint 17 of job " + testJob + " expired before completing."
+	)
+	for _, c := range []struct {
+		name, logger, message, want string
+	}{
+		{"reworded", packages + "CheckpointCoordinator", words, "unrecognised"},
+		{"packages shortened", "o.a.f.r.c.CheckpointCoordinator", words, "unrecognised"},
+		{"another class", "org.apache.flink.runtime.taskmanager.Task", "Map (1/2)#0 was reworded.", "unrecognised"},
+		{"event", packages + "CheckpointCoordinator", event, "checkpoint_expired"},
+		{"damaged event", packages + "CheckpointCoordinator", "Checkpoint  17 of job " + testJob + " expired before", "checkpoint_expired"},
+		{"silent", packages + "CheckpointCoordinator", "No checkpoint found to restore from.", ""},
+		{"nothing", packages + "CheckpointCoordinator", "", ""},
+		{"lesson", "org.apache.flink.configuration.GlobalConfiguration", "Loading configuration property: a, b", ""},
+		{"class that writes only lessons", "org.apache.flink.configuration.GlobalConfiguration", words, ""},
+		{"class alone", "CheckpointCoordinator", words, ""},
+		{"another package of Flink", "org.apache.flink.table.CheckpointCoordinator", words, ""},
+		{"another product", "org.apache.seatunnel.engine.server.checkpoint.CheckpointCoordinator", words, ""},
+		{"another product's event", "org.apache.seatunnel.engine.server.checkpoint.CheckpointCoordinator", event, ""},
+		{"another product, shortened", "o.a.s.e.s.c.CheckpointCoordinator", words, ""},
+		{"another product's task", "com.example.taskmanager.Task", words, ""},
+		{"a longer name", packages + "MyCheckpointCoordinator", words, ""},
+		{"a longer name's event", packages + "MyCheckpointCoordinator", event, ""},
+		{"another package's event", "org.apache.flink.table.CheckpointCoordinator", event, "checkpoint_expired"},
+		{"a class unknown", packages + "PendingCheckpoint", words, ""},
+	} {
+		for _, head := range []string{
+			"2026-11-29 13:37:13,754 WARN  %-60s [] - %s\njava.io.IOException: x",
+			`{"@timestamp":"2026-11-29T13:37:13.754Z","log.level":"WARN","log.logger":%q,"message":%q}`,
+		} {
+			var got []string
+			source := newParser(t).NewSource(func(e *Event) { got = append(got, e.Kind.Name) })
+			source.Unrecognised = func(e *Event) { got = append(got, string(e.AppendLogfmt(nil))) }
+			source.Record(Origin{Offset: -1}, fmt.Appendf(nil, head, c.logger, c.message))
+			source.Flush()
+			want := c.want
+			if want == "unrecognised" {
+				want = "time=2026-11-29T13:37:13.754Z event=unrecognised level=WARN logger=" + c.logger + ` message="` + c.message + `"`
+			}
+			if got := strings.Join(got, "\n"); got != want {
+				t.Errorf("%s\ngot  %s\nwant %s", c.name, got, want)
+			}
+		}
+	}
+}
+
+// TestSource_clock reads a file in chunks: the clock goes from one source to the next, and
+// with it the zone that lines have told and which of two equal local times it is.
+func TestSource_clock(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(stamp string) string {
+		return stamp + " INFO  " + coordinator.Names[0] + " [] - Checkpoint 17 of job " + testJob + " expired before completing."
+	}
+	// 13:00 UTC.
+	tells := func(stamp string) string {
+		return stamp + " INFO  " + coordinator.Names[0] + " [] - Triggering checkpoint 17 (type=CHECKPOINT) @ 1795957200000 for job " + testJob + "."
+	}
+	for _, c := range []struct {
+		name   string
+		learn  bool
+		chunks [2]string
+		// The times of the second chunk's lines, with the clock of the first and with one
+		// of its own.
+		shared, own string
+	}{
+		{"a zone that was learnt", true, [2]string{tells("2026-11-29 13:00:00,010"), at("2026-11-29 13:00:01,000")}, "13:00:01", "12:00:01"},
+		{"and is not to be", false, [2]string{tells("2026-11-29 13:00:00,010"), at("2026-11-29 13:00:01,000")}, "12:00:01", "12:00:01"},
+		{"a zone that is learnt anew", true, [2]string{tells("2026-11-29 13:00:00,010"), tells("2026-11-29 15:00:00,020") + "\n" + at("2026-11-29 15:00:01,000")},
+			"13:00:00.02 13:00:01", "13:00:00.02 13:00:01"},
+		{"summer time's last hour", false, [2]string{at("2026-10-25 02:59:59,000"), at("2026-10-25 02:00:01,000") + "\n" + at("2026-10-25 02:30:00,000")}, "01:00:01 01:30:00", "00:00:01 00:30:00"},
+		{"the same, a line late", false, [2]string{at("2026-10-25 02:10:00,000"), at("2026-10-25 02:09:58,000")}, "00:09:58", "00:09:58"},
+		{"a clock that jumps back", false, [2]string{at("2026-11-29 15:00:00,000"), at("2026-11-29 13:00:00,000") + "\n" + at("2026-11-29 12:59:00,000")}, "12:00:00 11:59:00", "12:00:00 11:59:00"},
+		{"and back into summer", false, [2]string{at("2026-11-29 15:00:00,000"), at("2026-07-29 13:00:00,000")}, "11:00:00", "11:00:00"},
+		{"a learnt one that jumps back", true, [2]string{tells("2026-11-29 13:00:00,010"), at("2026-11-29 11:00:00,000")}, "11:00:00", "10:00:00"},
+	} {
+		parser, err := New(Options{Location: berlin, LearnZone: c.learn})
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := func(clock *layout.Clock, chunk string) string {
+			var times []string
+			source := parser.NewSource(func(e *Event) {
+				at, _ := e.Time(Time)
+				times = append(times, at.Format("15:04:05.999"))
+			})
+			source.Clock = clock
+			source.Record(Origin{Offset: -1}, []byte(chunk))
+			source.Flush()
+			return strings.Join(times, " ")
+		}
+		clock := parser.NewClock()
+		read(clock, c.chunks[0])
+		if got := read(clock, c.chunks[1]); got != c.shared {
+			t.Errorf("%s: %s, want %s", c.name, got, c.shared)
+		}
+		if got := read(parser.NewClock(), c.chunks[1]); got != c.own {
+			t.Errorf("%s, with a clock of its own: %s, want %s", c.name, got, c.own)
+		}
 	}
 }
