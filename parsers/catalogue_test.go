@@ -403,7 +403,7 @@ var implied = map[string]map[Field]string{
 }
 
 // render fills a statement's placeholders with the n-th value of each, and returns the
-// message and the fields that it must give.
+// message and the fields that it must give. With plain it is the first of each.
 func render(t *testing.T, s statement, n int) (message string, want map[Field]string) {
 	t.Helper()
 	want = map[Field]string{}
@@ -418,7 +418,10 @@ func render(t *testing.T, s statement, n int) (message string, want map[Field]st
 		if !ok {
 			t.Fatalf("%s: no values for %s", s.id, s.arguments[i])
 		}
-		a := values[(n+i)%len(values)]
+		a := values[0]
+		if n != plain {
+			a = values[(n+i)%len(values)]
+		}
 		i++
 		maps.Copy(want, a.fields)
 		return a.text
@@ -432,6 +435,8 @@ func render(t *testing.T, s statement, n int) (message string, want map[Field]st
 	}
 	return strings.TrimSuffix(strings.ReplaceAll(message, `\n`, "\n"), "\n "), want
 }
+
+const plain = -1
 
 // headers are the layouts in which the statements are tested.
 var headers = []func(s statement, logger string) string{

@@ -69,7 +69,7 @@ func (t *template) damaged(msg []byte) (d damage) {
 			}
 		case len(s.elements) == 0:
 			end := t.endOfText(msg, pos)
-			if s.valid != nil && !s.valid(msg[pos:end]) {
+			if s.valid != nil && !s.valid(bytes.TrimSpace(msg[pos:end])) {
 				return damage{}
 			}
 			d.ranges[s.free] = trimRange(msg, pos, end)
@@ -86,7 +86,7 @@ func (t *template) damaged(msg []byte) (d damage) {
 					break
 				}
 				from += next
-				if s.valid != nil && !s.valid(msg[start:from]) {
+				if s.valid != nil && !s.valid(bytes.TrimSpace(msg[start:from])) {
 					continue
 				}
 				before := d

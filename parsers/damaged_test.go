@@ -1,6 +1,8 @@
 package parsers
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -47,6 +49,11 @@ func TestDamaged(t *testing.T) {
 		`event=task_state_changed task_name=Map subtask_index=2 parallelism=8 task_attempt_id=`+testOldAttempt+` from_state=RUNNING to_state=FAILED`)
 	f(coordinator, "Checkpoint  17 of job "+testJob+" expired before  completing.", "event=checkpoint_expired job_id="+testJob+" checkpoint_id=17")
 	f(coordinator, "Checkpoint 17 ofjob "+testJob+" expired beforecompleting", "event=checkpoint_expired job_id="+testJob+" checkpoint_id=17")
+
+	f(barrierHandler, "Map (1/2)#0: Received barrier from channel 5  @  17.",
+		"event=barrier_received checkpoint_id=17 task_name=Map subtask_index=0 parallelism=2 task_attempt_num=0 channel=5")
+	f(barrierBuffer, "Map (1/2)#0: Received barrier from channel 5 .",
+		"event=barrier_received task_name=Map subtask_index=0 parallelism=2 task_attempt_num=0 channel=5")
 
 	// Ends.
 	f(snapshotStrategy, "Heap backend snapshot (x, asynchronous part) in thread Thread[pool-1,5,main] took 369 m",
@@ -96,5 +103,92 @@ func TestDamaged_everyCut(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// eachStatement calls f with each statement of the catalogue that is an event, rendered with
+// plain values.
+func eachStatement(t *testing.T, f func(s statement, message string, want map[Field]string)) {
+	t.Helper()
+	n := 0
+	for _, s := range catalogue(t) {
+		if s.event != "" {
+			message, want := render(t, s, plain)
+			f(s, message, want)
+			n++
+		}
+	}
+	if n < 100 {
+		t.Fatalf("only %d statements", n)
+	}
+}
+
+// TestDamaged_catalogue copies every statement badly, in ways that leave each of its
+// values whole: nothing is lost.
+func TestDamaged_catalogue(t *testing.T) {
+	parser := newParser(t)
+	inParentheses := regexp.MustCompile(`\(([0-9a-f_]{32,}|\d+/\d+|dataPort=\d+|type=\w+)\)`)
+	for _, damage := range []struct {
+		name  string
+		apply func(message string) string
+	}{
+		{"no final dot", func(m string) string { return strings.TrimSuffix(m, ".") }},
+		{"a blank behind (", func(m string) string { return inParentheses.ReplaceAllString(m, "( $1)") }},
+		{"a blank before )", func(m string) string { return inParentheses.ReplaceAllString(m, "($1 )") }},
+		{"blanks in ()", func(m string) string { return inParentheses.ReplaceAllString(m, "( $1 )") }},
+		{"a unit with a blank", func(m string) string { return strings.ReplaceAll(m, "369 ms", "369 m s") }},
+		{"a unit without a blank", func(m string) string { return strings.ReplaceAll(m, "369 ms", "369ms") }},
+	} {
+		n := 0
+		eachStatement(t, func(s statement, message string, want map[Field]string) {
+			damaged := damage.apply(message)
+			if damaged == message {
+				return
+			}
+			n++
+			if damage.name == "no final dot" && want[Reason] != "" { // whose dot it was
+				want[Reason] = strings.TrimSuffix(want[Reason], ".")
+			}
+			if strings.Contains(damage.name, "unit") && strings.HasSuffix(message, ": true") { // which may be cut
+				delete(want, Unaligned)
+			}
+			if fault := compareFields(parser, lineOf(s, damaged, 0), s.event, want); fault != "" {
+				t.Errorf("%s: %s (%s)\n%s\n%s", damage.name, s.id, s.versions, shorten(damaged), fault)
+			}
+		})
+		if n < 20 {
+			t.Errorf("%s: only %d statements", damage.name, n)
+		}
+	}
+}
+
+// TestDamaged_units cuts every statement between two words, and in its units, and breaks
+// its durations in two: no value comes out that the whole line does not have.
+func TestDamaged_units(t *testing.T) {
+	parser := newParser(t)
+	events := 0
+	check := func(s statement, message string, want map[Field]string) {
+		source := parser.NewSource(func(e *Event) {
+			events++
+			for f := range e.All {
+				if value := string(e.AppendValue(nil, f)); Fields[f].Type != Text && !slices.Contains(fromHeader, f) && value != want[f] {
+					t.Errorf("%s (%s): %s=%s\n%s", s.id, s.versions, Fields[f].Name, value, shorten(message))
+				}
+			}
+		})
+		source.Record(Origin{Offset: -1}, []byte(lineOf(s, message, 0)))
+		source.Flush()
+	}
+	inWord := regexp.MustCompile(`^\w[\w.]`)
+	eachStatement(t, func(s statement, message string, want map[Field]string) {
+		for n := len(message) - 1; n > 0; n-- {
+			if !inWord.MatchString(message[n-1:]) || strings.HasPrefix(message[n-1:], "ms") {
+				check(s, message[:n], want)
+			}
+		}
+		check(s, strings.ReplaceAll(message, "369", "36 9"), want)
+	})
+	if events < 1000 {
+		t.Errorf("only %d events", events)
 	}
 }

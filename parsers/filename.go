@@ -21,7 +21,8 @@ func AddFileName(e *Event, name []byte) {
 
 // addYARNContainer takes the container, whose id holds the application's
 // (org.apache.hadoop.yarn.api.records.ContainerId): container_e<epoch>_<cluster
-// timestamp>_<application>_<attempt>_<number>, without the epoch where it is 0.
+// timestamp>_<application>_<attempt>_<number>, without the epoch where it is 0. The number
+// has six digits or more, which a date does not.
 func addYARNContainer(e *Event, name []byte) {
 	start := bytes.LastIndex(name, []byte(yarnContainer))
 	if start < 0 {
@@ -39,7 +40,7 @@ func addYARNContainer(e *Event, name []byte) {
 	end, application := 0, 0
 	for i := range 4 {
 		n := ascii.Span(parts[end:], ascii.IsDigit)
-		if n == 0 {
+		if n == 0 || i == 3 && n < 6 {
 			return
 		}
 		end += n

@@ -243,7 +243,7 @@ func cutSubtask(v []byte) (name []byte, s subtask, ok bool) {
 	if open < 0 || rest[len(rest)-1] != ')' {
 		return v, s, false
 	}
-	left, n, slash := bytes.Cut(rest[open+1:len(rest)-1], []byte("/"))
+	left, n, slash := bytes.Cut(bytes.TrimSpace(rest[open+1:len(rest)-1]), []byte("/"))
 	index, ok1 := ascii.Int(left)
 	parallelism, ok2 := ascii.Int(n)
 	if !slash || !ok1 || !ok2 || index < 1 || index > parallelism {
@@ -269,9 +269,11 @@ func fillTaskLocation(e *Event, v []byte) {
 		return
 	}
 	e.SetText(TMID, bytes.TrimSpace(v[:at]))
-	host, port, _ := bytes.Cut(v[at+3:], []byte(" (dataPort="))
-	if port, ok := bytes.CutSuffix(port, []byte(")")); ok {
-		setInt(e, DataPort, port)
+	host, port, _ := bytes.Cut(v[at+3:], []byte(" ("))
+	port, ok1 := bytes.CutPrefix(ascii.TrimLeft(port), []byte("dataPort="))
+	port, ok2 := bytes.CutSuffix(port, []byte(")"))
+	if ok1 && ok2 {
+		setInt(e, DataPort, ascii.TrimRight(port))
 	}
 	if bytes.IndexByte(host, ' ') < 0 {
 		e.SetText(Host, host)
@@ -300,7 +302,7 @@ func fillCheckpointType(e *Event, v []byte) {
 	if _, rest, ok := bytes.Cut(v, []byte("{name='")); ok {
 		v, _, _ = bytes.Cut(rest, []byte("'"))
 	}
-	e.SetText(CheckpointType, v)
+	e.SetText(CheckpointType, bytes.TrimSpace(v))
 }
 
 // isSavepoint tells savepoints by their type, as any version prints it.

@@ -309,6 +309,8 @@ var taskManagerKinds = []Kind{
 		Forms: []Form{
 			{ID: "snapshot-sync", Versions: "1.3-2.3", By: by(snapshotStrategy),
 				Text: "{backend} ({storage}, synchronous part) in thread {snapshot_thread} took {duration_ms} ms."},
+			{ID: "snapshot-sync", Versions: "1.3-1.6", By: by(snapshotStrategy),
+				Text: "{backend:Asynchronous RocksDB snapshot} ({storage}, synchronous part) in thread {snapshot_thread} took {duration_ms} ms."},
 		},
 	},
 	{
@@ -317,6 +319,8 @@ var taskManagerKinds = []Kind{
 		Forms: []Form{
 			{ID: "snapshot-async", Versions: "1.3-2.3", By: by(snapshotStrategy),
 				Text: "{backend} ({storage}, asynchronous part) in thread {snapshot_thread} took {duration_ms} ms."},
+			{ID: "snapshot-async", Versions: "1.3-1.6", By: by(snapshotStrategy),
+				Text: "{backend:Asynchronous RocksDB snapshot} ({storage}, asynchronous part) in thread {snapshot_thread} took {duration_ms} ms."},
 		},
 	},
 	{

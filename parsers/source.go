@@ -2,6 +2,7 @@ package parsers
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"flink-loki/parsers/internal/ascii"
@@ -144,8 +145,8 @@ func (s *Source) Object(origin Origin, o *layout.Object) {
 // header.
 func (s *Source) Flush() {
 	s.main.end()
-	for _, st := range s.others {
-		st.end()
+	for len(s.others) > 0 {
+		s.endOldest()
 	}
 }
 
@@ -241,11 +242,18 @@ func (s *Source) stream(w *layout.Wrapper) *stream {
 			return st
 		}
 	}
-	if len(s.others) == maxStreams {
-		s.others[0].end()
-		s.others = append(s.others[:0], s.others[1:]...)
+	for len(s.others) >= maxStreams {
+		s.endOldest()
 	}
 	st := &stream{source: s, container: bytes.Clone(w.Container), pod: bytes.Clone(w.Pod), output: bytes.Clone(w.Output)}
 	s.others = append(s.others, st)
 	return st
+}
+
+// endOldest ends the stream that was there first. The last line of one, where it came in
+// parts, can be wrapped once more, and begin another stream.
+func (s *Source) endOldest() {
+	oldest := s.others[0]
+	oldest.end()
+	s.others = slices.DeleteFunc(s.others, func(st *stream) bool { return st == oldest })
 }
