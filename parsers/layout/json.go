@@ -199,6 +199,13 @@ func (k *Keys) ReadObject(text []byte, o *Object) (ok bool) {
 	return iter.Error == nil
 }
 
+// ReadValue reads the JSON value under a key of an object.
+func (k *Keys) ReadValue(key string, value []byte, o *Object) {
+	iter := jsoniter.ConfigDefault.BorrowIterator(value)
+	defer jsoniter.ConfigDefault.ReturnIterator(iter)
+	k.readValue(iter, key, o)
+}
+
 func (k *Keys) readObject(iter *jsoniter.Iterator, path string, o *Object) {
 	iter.ReadMapCB(func(iter *jsoniter.Iterator, key string) bool {
 		if path != "" {
