@@ -94,7 +94,7 @@ var Options = []Option{
 		Name: "kinds", Default: "default", Unit: "`default`, `core`, `all` or a list",
 		Help: "Which kinds of events are sent. A list adds and takes away: `default,+barrier_received,-task_deploying`; " +
 			"one that starts with `+` or `-` does so with the default.",
-		set:  setKinds,
+		set: setKinds,
 	}, {
 		Name: "log_key", Default: "log", Unit: "record key",
 		Help: "Record key of the log line. Where a record lacks it: `message`, else the only text of the record.",

@@ -101,18 +101,28 @@ func TestFlush_parsedJSON(t *testing.T) {
 	}
 }
 
-// expectLines flushes a chunk and compares what is stored, one pattern an entry: texts
-// that it has, separated by blanks, behind a "!" those that it has not.
+// expectLines flushes a chunk and compares what is stored.
 func expectLines(t *testing.T, options fakeConfig, chunk []byte, want ...string) {
 	t.Helper()
 	loki := fakeloki.New(fakeloki.Config{})
 	if r := flush(newOutput(t, loki, io.Discard, options), "t", chunk); r != OK {
 		t.Errorf("got %v", r)
 	}
-	for i, entry := range expectStored(t, loki, len(want)) {
-		for text := range strings.FieldsSeq(want[min(i, len(want)-1)]) {
+	expectTexts(t, stored(loki), want...)
+}
+
+// expectTexts compares entries with what is wanted of each: texts that it has, separated
+// by blanks, and behind a "!" those that it has not.
+func expectTexts(t *testing.T, entries []string, want ...string) {
+	t.Helper()
+	if len(entries) != len(want) {
+		t.Errorf("%d entries, want %d:\n%s", len(entries), len(want), strings.Join(entries, "\n"))
+		return
+	}
+	for i, entry := range entries {
+		for text := range strings.FieldsSeq(want[i]) {
 			if text, not := strings.CutPrefix(text, "!"); strings.Contains(entry, " "+text) == not {
-				t.Errorf("%s: %q is wrong in %s", options, text, entry)
+				t.Errorf("%q is wrong in %s", text, entry)
 			}
 		}
 	}
