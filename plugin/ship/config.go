@@ -311,7 +311,7 @@ const defaultRecordFields = "namespace=kubernetes.namespace_name,pod=kubernetes.
 // $kubernetes['labels']['app'].
 func recordPath(v string) string {
 	v = strings.TrimPrefix(strings.TrimSpace(v), "$")
-	return strings.NewReplacer("']['", ".", "['", ".", "']", "").Replace(v)
+	return strings.NewReplacer("['", ".", "']", "").Replace(v)
 }
 
 // setJSONKeys reads "part=key, …".

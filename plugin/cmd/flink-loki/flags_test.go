@@ -157,7 +157,7 @@ func TestParse_timezone(t *testing.T) {
 	if strings.Count(stdout, first) != 2 || strings.Count(stdout, firstUTC) != 1 || stderr != "" {
 		t.Errorf("stdout %s, stderr %q", stdout, stderr)
 	}
-	if _, stderr, _ = runMain(t, "", "parse", file, other, file); strings.Count(stderr, warning) != 2 {
+	if _, stderr, _ = runMain(t, log+log, "parse", file, other, "-"); stderr != file+warning+"-"+warning {
 		t.Errorf("stderr %q", stderr)
 	}
 }
