@@ -60,7 +60,7 @@ func newMetricSet(patterns []string) (metricSet, error) {
 		m, known := byName[name]
 		switch {
 		case name == "" || strings.TrimSpace(name) != name || strings.HasPrefix(name, ".") || strings.HasSuffix(name, "."):
-			return metricSet{}, fmt.Errorf("%q names no metric", pattern)
+			return metricSet{}, fmt.Errorf("%q names no metric: give names such as numRestarts, * standing for any text", pattern)
 		case strings.Contains(name, "*"):
 			s.globs = append(s.globs, bytes.Split([]byte(name), []byte("*")))
 		case known:

@@ -199,6 +199,13 @@ func (k *Keys) ReadObject(text []byte, o *Object) (ok bool) {
 	return iter.Error == nil
 }
 
+// ReadValue reads the JSON value under a key of an object.
+func (k *Keys) ReadValue(key string, value []byte, o *Object) {
+	iter := jsoniter.ConfigDefault.BorrowIterator(value)
+	defer jsoniter.ConfigDefault.ReturnIterator(iter)
+	k.readValue(iter, key, o)
+}
+
 func (k *Keys) readObject(iter *jsoniter.Iterator, path string, o *Object) {
 	iter.ReadMapCB(func(iter *jsoniter.Iterator, key string) bool {
 		if path != "" {
@@ -293,14 +300,14 @@ func readInstant(iter *jsoniter.Iterator) []byte {
 // epochStamp returns the time that a number means: seconds since 1970, with decimals,
 // or ms, µs or ns, told by its size.
 func epochStamp(number string) []byte {
+	if strings.ContainsAny(number, "eE") { // such as 1.795958442924E9
+		f, _ := strconv.ParseFloat(number, 64)
+		number = strconv.FormatFloat(f, 'f', -1, 64)
+	}
 	whole, decimals, _ := strings.Cut(number, ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil {
-		f, err := strconv.ParseFloat(number, 64) // such as 1.795958442E9
-		if err != nil || f < 0 || f > 1e19 {
-			return nil
-		}
-		n, decimals = int64(f), ""
+		return nil
 	}
 	nanos, _ := strconv.ParseInt((decimals + "000000000")[:9], 10, 64)
 	switch {

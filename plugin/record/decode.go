@@ -41,15 +41,15 @@ type Keys struct {
 	// for none.
 	Whole func(key []byte) bool
 
-	fields map[string]int  // index in Fields
-	roots  map[string]bool // paths of the maps that hold them
+	fields map[string][]int // indices in Fields
+	roots  map[string]bool  // paths of the maps that hold them
 }
 
 // Prepare makes the keys ready for use, after they were set.
 func (k *Keys) Prepare() {
-	k.fields, k.roots = map[string]int{}, map[string]bool{}
+	k.fields, k.roots = map[string][]int{}, map[string]bool{}
 	for i, path := range k.Fields {
-		k.fields[path] = i
+		k.fields[path] = append(k.fields[path], i)
 		for dot := range path {
 			if path[dot] == '.' {
 				k.roots[path[:dot]] = true
@@ -291,11 +291,10 @@ func (d *decoder) readBody(b []byte) (rest []byte, err error) {
 					continue
 				}
 			}
-			if t := msgp.NextType(after); t == msgp.MapType || t == msgp.ArrayType {
-				d.readOther(key, after, 0)
-			}
 			whole = whole || d.isWhole(key)
-			rest, err = d.pass(after)
+			if rest, err = d.pass(after); err == nil {
+				d.readOther(key, after[:len(after)-len(rest)])
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -337,8 +336,25 @@ func (d *decoder) readBody(b []byte) (rest []byte, err error) {
 // isWhole reports whether a body with such a key is read as a whole.
 func (d *decoder) isWhole(key []byte) bool { return d.keys.Whole != nil && d.keys.Whole(key) }
 
-// toJSON returns a MessagePack value as JSON, nil where it can't be one.
+// toJSON returns a MessagePack value as JSON, nil where it can't be one. A bin is text.
 func toJSON(b []byte) []byte {
+	b = bytes.Clone(b)
+	for rest, err := b, error(nil); len(rest) > 0; {
+		switch msgp.NextType(rest) {
+		case msgp.MapType:
+			_, rest, err = msgp.ReadMapHeaderBytes(rest)
+		case msgp.ArrayType:
+			_, rest, err = msgp.ReadArrayHeaderBytes(rest)
+		case msgp.BinType:
+			rest[0] += 0xd9 - 0xc4 // str 8 for bin 8, and so on
+			fallthrough
+		default:
+			rest, err = msgp.Skip(rest)
+		}
+		if err != nil {
+			return nil
+		}
+	}
 	var buf bytes.Buffer
 	if _, err := msgp.UnmarshalAsJSON(&buf, b); err != nil {
 		return nil
@@ -347,15 +363,29 @@ func toJSON(b []byte) []byte {
 }
 
 // readText keeps a text that is wanted.
-func (d *decoder) readText(path, text []byte) {
-	if i, ok := d.keys.fields[string(path)]; ok {
-		d.rec.Fields[i] = text
-	}
+func (d *decoder) readText(key, text []byte) {
+	d.readField(key, text)
 	if d.keys.Parts == nil {
 		return
 	}
-	if part := d.keys.Parts.Part(path); part != layout.NoPart {
+	if part := d.keys.Parts.Part(key); part != layout.NoPart {
 		d.object.Set(part, text)
+		d.parts = true
+	}
+}
+
+func (d *decoder) readField(path, text []byte) {
+	for _, i := range d.keys.fields[string(path)] {
+		d.rec.Fields[i] = text
+	}
+}
+
+// readOther reads a value of the body that is no text: fields in maps, and what the
+// layouts of JSON have as numbers, objects and arrays.
+func (d *decoder) readOther(key, value []byte) {
+	d.readFields(key, value, 0)
+	if parts := d.keys.Parts; parts != nil && (parts.Part(key) != layout.NoPart || parts.Holds(key)) {
+		parts.ReadValue(string(key), toJSON(value), &d.object)
 		d.parts = true
 	}
 }
@@ -363,45 +393,25 @@ func (d *decoder) readText(path, text []byte) {
 // maxDepth bounds the maps within maps that are read.
 const maxDepth = 4
 
-// readOther reads a value that is no text: maps that hold what is wanted, and the lines
-// of a trace.
-func (d *decoder) readOther(path, b []byte, depth int) {
-	switch msgp.NextType(b) {
-	case msgp.MapType:
-		if depth == maxDepth || !d.keys.roots[string(path)] && (d.keys.Parts == nil || !d.keys.Parts.Holds(path)) {
+// readFields reads the fields in a map.
+func (d *decoder) readFields(path, b []byte, depth int) {
+	if msgp.NextType(b) != msgp.MapType || depth == maxDepth || !d.keys.roots[string(path)] {
+		return
+	}
+	size, rest, err := msgp.ReadMapHeaderBytes(b)
+	for ; err == nil && size > 0; size-- {
+		key, after, ok := cutText(rest)
+		if !ok {
 			return
 		}
-		size, rest, err := msgp.ReadMapHeaderBytes(b)
-		for ; err == nil && size > 0; size-- {
-			key, after, ok := cutText(rest)
-			if !ok {
-				return
-			}
-			full := slices.Concat(path, []byte("."), key)
-			if text, after, ok := cutText(after); ok {
-				d.readText(full, text)
-				rest = after
-				continue
-			}
-			d.readOther(full, after, depth+1)
-			rest, err = msgp.Skip(after)
-		}
-	case msgp.ArrayType:
-		if d.keys.Parts == nil || d.keys.Parts.Part(path) != layout.Trace {
-			return
-		}
-		size, rest, err := msgp.ReadArrayHeaderBytes(b)
-		var lines []byte
-		for ; err == nil && size > 0; size-- {
-			line, after, ok := cutText(rest)
-			if !ok {
-				return
-			}
-			lines = append(append(lines, line...), '\n')
+		full := slices.Concat(path, []byte("."), key)
+		if text, after, ok := cutText(after); ok {
+			d.readField(full, text)
 			rest = after
+			continue
 		}
-		d.object.Set(layout.Trace, lines)
-		d.parts = true
+		d.readFields(full, after, depth+1)
+		rest, err = msgp.Skip(after)
 	}
 }
 

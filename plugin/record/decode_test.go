@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/tinylib/msgp/msgp"
+
+	"flink-loki/parsers/layout"
 )
 
 var keys = Keys{Log: "log", Filename: "filename", Offset: "offset"}
@@ -183,11 +185,18 @@ func TestDecode_budget(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add(slices.Concat(v2("first"), []byte{0xc1}, v2("second")))
 	f.Add(array(array(eventTime(math.MaxUint32, 0), object("g", 1)), object()))
+	f.Add(array(eventTime(1, 0), object("level", 4, "message", "m", "exception", []any{"x", []byte("y")}, "k", m{"a": "b"})))
+	f.Add(array(eventTime(1, 0), object("history", []any{m{"id": []byte("x")}, 1.5, nil})))
+	all := Keys{Log: "log", Filename: "filename", Offset: "offset", Parts: layout.DefaultKeys(), Fields: []string{"k.a", "k.b.c"},
+		Whole: func(key []byte) bool { return string(key) == "history" }}
+	all.Prepare()
 	f.Fuzz(func(t *testing.T, chunk []byte) {
 		before := bytes.Clone(chunk)
 		records := 0
-		stats := Decode(chunk, keys, func(r *Record) {
-			records++
+		stats := Decode(chunk, all, func(r *Record) {
+			if records++; r.Object != nil {
+				r.Object.Line()
+			}
 			_ = r.Time.In(time.UTC)
 		})
 		if stats.Records-stats.NoLine != records {
@@ -198,7 +207,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		// A record behind anything is read.
 		last := ""
-		Decode(slices.Concat(chunk, v2("the last")), keys, func(r *Record) { last = string(r.Line) })
+		Decode(slices.Concat(chunk, v2("the last")), all, func(r *Record) { last = string(r.Line) })
 		if stats.SkippedBytes == 0 && last != "the last" {
 			t.Errorf("the record behind whole records is lost, the last is %q", last)
 		}

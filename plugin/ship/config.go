@@ -92,8 +92,9 @@ var Options = []Option{
 		set:  func(c *Config, v string) (err error) { c.Placement.Metadata, err = parseSwitch(v); return err },
 	}, {
 		Name: "kinds", Default: "default", Unit: "`default`, `core`, `all` or a list",
-		Help: "Which kinds of events are sent. A list adds and takes away: `default,+barrier_received,-task_deploying`.",
-		set:  setKinds,
+		Help: "Which kinds of events are sent. A list adds and takes away: `default,+barrier_received,-task_deploying`; " +
+			"one that starts with `+` or `-` does so with the default.",
+		set: setKinds,
 	}, {
 		Name: "log_key", Default: "log", Unit: "record key",
 		Help: "Record key of the log line. Where a record lacks it: `message`, else the only text of the record.",
@@ -250,6 +251,9 @@ func labelFieldNames() []string {
 // + (which may be left out) or -.
 func setKinds(c *Config, v string) error {
 	c.Kinds = map[string]bool{}
+	if strings.HasPrefix(v, "+") || strings.HasPrefix(v, "-") {
+		v = "default," + v
+	}
 	for item := range strings.SplitSeq(v, ",") {
 		item = strings.TrimSpace(item)
 		name := strings.TrimLeft(item, "+-")
@@ -283,13 +287,13 @@ func setRecordFields(c *Config, v string) error {
 		v = defaultRecordFields + "," + more
 	}
 	for item := range strings.SplitSeq(v, ",") {
-		name, path, _ := strings.Cut(strings.TrimSpace(item), "=")
-		if name == "" {
+		name, path, ok := strings.Cut(strings.TrimSpace(item), "=")
+		if name == "" && !ok {
 			continue
 		}
 		f, ok := parsers.FieldByName(strings.TrimSpace(name))
 		if !ok || !labelField(f) || f == parsers.EventName || f == parsers.Component {
-			return fmt.Errorf("%q is no event field that a record can tell", name)
+			return fmt.Errorf("%q is no event field that a record can tell: give one of the event reference, such as pod=kubernetes.pod_name", name)
 		}
 		if path = recordPath(path); path == "" {
 			return fmt.Errorf("%q names no record key: give field=key, such as pod=kubernetes.pod_name", item)
@@ -307,7 +311,7 @@ const defaultRecordFields = "namespace=kubernetes.namespace_name,pod=kubernetes.
 // $kubernetes['labels']['app'].
 func recordPath(v string) string {
 	v = strings.TrimPrefix(strings.TrimSpace(v), "$")
-	return strings.NewReplacer("']['", ".", "['", ".", "']", "").Replace(v)
+	return strings.NewReplacer("['", ".", "']", "").Replace(v)
 }
 
 // setJSONKeys reads "part=key, …".

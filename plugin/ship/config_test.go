@@ -1,12 +1,15 @@
 package ship
 
 import (
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"flink-loki/parsers"
+	"flink-loki/parsers/layout"
 )
 
 // fakeConfig is a configuration as Fluent Bit answers for it: "" for what is not set.
@@ -68,6 +71,108 @@ func TestReadConfig_kinds(t *testing.T) {
 	f("all", "barrier_received", "")
 	f("default,+barrier_received,-task_deploying", "barrier_received", "task_deploying")
 	f("checkpoint_expired, checkpoint_declined", "checkpoint_declined", "checkpoint_completed")
+	f("default", "checkpoint_expired", "unrecognised")
+	f("default, +unrecognised", "checkpoint_expired", "barrier_received")
+	f("default, +unrecognised", "unrecognised", "barrier_received")
+	f("+unrecognised", "unrecognised", "barrier_received") // to the default, as other lists
+	f("+unrecognised", "checkpoint_expired", "barrier_received")
+	f("-task_deploying", "checkpoint_expired", "task_deploying")
+	f("unrecognised", "unrecognised", "checkpoint_expired")
+}
+
+func TestReadConfig_recordFields(t *testing.T) {
+	const defaults = "namespace=kubernetes.namespace_name pod=kubernetes.pod_name container=kubernetes.container_name node=kubernetes.host"
+	f := func(value, want string) {
+		t.Helper()
+		c, err := ReadConfig(fakeConfig{"record_fields": value}.get)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		var got []string
+		for _, f := range c.RecordFields {
+			got = append(got, parsers.Fields[f.Field].Name+"="+f.Path)
+		}
+		if got := strings.Join(got, " "); got != want {
+			t.Errorf("record_fields=%s: got %s, want %s", value, got, want)
+		}
+		if n := len(c.RecordFields); len(c.Keys.Fields) != n+1 || c.Keys.Fields[n] != "url" {
+			t.Errorf("record_fields=%s: keys are %q", value, c.Keys.Fields)
+		}
+	}
+	f("", defaults)
+	f("+", defaults)
+	f("pod=k8s.pod", "pod=k8s.pod")
+	f(" pod = k8s.pod , node=host,", "pod=k8s.pod node=host")
+	f("+application_id=app", defaults+" application_id=app")
+	f("+ application_id=app, pod=name", defaults+" application_id=app pod=name")
+	f("pod=$kubernetes['pod_name']", "pod=kubernetes.pod_name")
+	f("job_name=$kubernetes['labels']['app.kubernetes.io/name'],pod=$pod", "job_name=kubernetes.labels.app.kubernetes.io/name pod=pod")
+}
+
+func TestReadConfig_jsonKeys(t *testing.T) {
+	f := func(value string, want map[string]layout.Part) {
+		t.Helper()
+		c, err := ReadConfig(fakeConfig{"json_keys": value}.get)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		want["logger_name"] = layout.Logger // of the usual layouts
+		for path, part := range want {
+			if got := c.Keys.Parts.Part([]byte(path)); got != part {
+				t.Errorf("json_keys=%s: %s is part %d, want %d", value, path, got, part)
+			}
+		}
+	}
+	f("", map[string]layout.Part{"text": layout.NoPart})
+	f("message=text", map[string]layout.Part{"text": layout.Message, "message": layout.Message})
+	f(" message = text , logger=log.name,", map[string]layout.Part{"text": layout.Message, "log.name": layout.Logger})
+	f("time=$a['b'],level=c,thread=d,trace=e", map[string]layout.Part{"a.b": layout.Stamp, "c": layout.Level, "d": layout.Thread, "e": layout.Trace})
+}
+
+func TestReadConfig_metrics(t *testing.T) {
+	for value, want := range map[string][]string{
+		"":                       nil,
+		"numRestarts":            {"numRestarts"},
+		"a, b.c  *d,":            {"a", "b.c", "*d"},
+		"+uptime, +Status.JVM.*": {"+uptime", "+Status.JVM.*"},
+		"*":                      {"*"},
+	} {
+		c, err := ReadConfig(fakeConfig{"metrics": value}.get)
+		if err != nil || !slices.Equal(c.Metrics, want) {
+			t.Errorf("metrics=%s: got %q, %v", value, c.Metrics, err)
+		}
+	}
+}
+
+func TestReadConfig_timezone(t *testing.T) {
+	for value, want := range map[string]struct {
+		zone  *time.Location
+		learn bool
+	}{"": {time.Local, false}, "auto": {time.Local, true}, "AUTO": {time.Local, true}, "UTC": {time.UTC, false}} {
+		c, err := ReadConfig(fakeConfig{"timezone": value}.get)
+		if err != nil || c.Location != want.zone || c.LearnZone != want.learn {
+			t.Errorf("timezone=%s: %v, learnt %v, %v", value, c.Location, c.LearnZone, err)
+		}
+	}
+}
+
+// TestReadConfig_rendering: outputs that share a state_path are told apart by all that
+// changes what they send.
+func TestReadConfig_rendering(t *testing.T) {
+	plain, _ := ReadConfig(fakeConfig{}.get)
+	for option, value := range map[string]string{"record_fields": "+host=h", "json_keys": "message=text", "metrics": "*", "kinds": "all",
+		"timezone": "auto", "node": "n", "labels": "a=b", "url": "http://other"} {
+		if c, err := ReadConfig(fakeConfig{option: value}.get); err != nil || c.rendering == plain.rendering {
+			t.Errorf("%s=%s renders as without it, or %v", option, value, err)
+		}
+	}
+	for option, value := range map[string]string{"timeout": "1s", "state_path": "/x", "plugin_log_level": "debug"} {
+		if c, err := ReadConfig(fakeConfig{option: value}.get); err != nil || c.rendering != plain.rendering {
+			t.Errorf("%s=%s renders in another way, or %v", option, value, err)
+		}
+	}
 }
 
 // TestReadConfig_refused gives each option a value that it can't have: the error names
@@ -80,7 +185,7 @@ func TestReadConfig_refused(t *testing.T) {
 			t.Errorf("%s=%q is accepted", option, value)
 			return
 		}
-		for _, text := range append(want, "option "+option) {
+		for _, text := range append(want, fmt.Sprintf("option %s, value %q: ", option, value)) {
 			if !strings.Contains(err.Error(), text) {
 				t.Errorf("%s=%q: %q does not say %q", option, value, err, text)
 			}
@@ -97,7 +202,23 @@ func TestReadConfig_refused(t *testing.T) {
 	f("label_keys", "offset", "job_id")
 	f("structured_metadata", "maybe", "on or off")
 	f("kinds", "default,-checkpoint_expire", `"checkpoint_expire"`, "default, core, all")
-	f("timezone", "Mars/Base", "Europe/Berlin")
+	f("record_fields", "pods=kubernetes.pod_name", `"pods"`, "pod=kubernetes.pod_name")
+	f("record_fields", "message=text", `"message"`, "pod=kubernetes.pod_name")
+	f("record_fields", "event=kind", `"event"`, "pod=kubernetes.pod_name")
+	f("record_fields", "pod", `"pod"`, "give field=key")
+	f("record_fields", "+node=n,pod=", `"pod="`, "give field=key")
+	f("record_fields", "=x", `""`, "pod=kubernetes.pod_name")
+	f("json_keys", "text=message", `"text"`, "time, level, thread, logger, message, trace")
+	f("json_keys", "message", `"message"`, "message=text")
+	f("json_keys", "message=", `"message="`, "message=text")
+	f("json_keys", "=text", `""`, "time, level, thread, logger, message, trace")
+	f("metrics", "a,.x", `".x"`, "numRestarts")
+	f("metrics", "+", `"+"`, "numRestarts")
+	f("metrics", "a,+b", "with it on all")
+	f("kinds", "+", "default, core, all")
+	f("kinds", "default,,core", "default, core, all")
+	f("timezone", "Mars/Base", "Europe/Berlin", "auto")
+	f("timezone", "CET+1", "Europe/Berlin", "auto")
 	f("timeout", "soon", "4s")
 	f("timeout", "-1s", "4s")
 	f("timeout", "0", "4s")

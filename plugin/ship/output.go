@@ -210,7 +210,7 @@ const maxUnrecognised = 1024
 // reworded it. The first one of each logger is logged.
 func (o *Output) countUnrecognised(file []byte, e *parsers.Event) {
 	logger := string(e.Text(parsers.Logger))
-	if _, ok := o.unrecognised[logger]; !ok && len(o.unrecognised) == maxUnrecognised {
+	if _, ok := o.unrecognised[logger]; !ok && len(o.unrecognised) >= maxUnrecognised {
 		logger = "others"
 	}
 	if o.unrecognised[logger]++; o.unrecognised[logger] == 1 {

@@ -79,8 +79,10 @@ func (f *parseFlags) parser() (*parsers.Parser, error) {
 			return nil, fmt.Errorf("--json-key %q: give part=key, where part is one of %s", pair, strings.Join(layout.PartNames, ", "))
 		}
 	}
-	options.Metrics = f.metrics
-	if err := parsers.CheckMetrics(f.metrics); err != nil {
+	for _, name := range f.metrics {
+		options.Metrics = append(options.Metrics, strings.TrimSpace(name))
+	}
+	if err := parsers.CheckMetrics(options.Metrics); err != nil {
 		return nil, fmt.Errorf("--metrics: %w", err)
 	}
 	return parsers.New(options)
@@ -114,6 +116,7 @@ func (f *parseFlags) parseFile(parser *parsers.Parser, stdin io.Reader, name str
 		}); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
+		learner.Flush()
 		if _, err := file.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
