@@ -52,6 +52,16 @@ func (e *Event) Reset() {
 	e.present = [maxFields / 64]uint64{}
 }
 
+// Clone returns a copy that has its own memory.
+func (e *Event) Clone() *Event {
+	c := *e
+	c.Origin.URL = bytes.Clone(e.Origin.URL)
+	for f := range e.All {
+		c.text[f] = bytes.Clone(e.text[f])
+	}
+	return &c
+}
+
 // Has reports whether the field is present.
 func (e *Event) Has(f Field) bool { return e.present[f>>6]&(1<<(f&63)) != 0 }
 
@@ -121,13 +131,16 @@ func (e *Event) Int(f Field) (int64, bool) {
 	return e.num[f], true
 }
 
-// Number returns the value of a Number field and whether it is present.
+// Number returns the value of a Number field, 0 when absent, and whether it is present.
 func (e *Event) Number(f Field) (float64, bool) {
-	return math.Float64frombits(uint64(e.num[f])), e.Has(f)
+	if !e.Has(f) {
+		return 0, false
+	}
+	return math.Float64frombits(uint64(e.num[f])), true
 }
 
-// Bool returns the value of a Bool field and whether it is present.
-func (e *Event) Bool(f Field) (value, ok bool) { return e.num[f] != 0, e.Has(f) }
+// Bool returns the value of a Bool field, false when absent, and whether it is present.
+func (e *Event) Bool(f Field) (value, ok bool) { return e.Has(f) && e.num[f] != 0, e.Has(f) }
 
 // Time returns the value of a Timestamp field in UTC and whether it is present.
 func (e *Event) Time(f Field) (time.Time, bool) {

@@ -47,7 +47,23 @@ type Form struct {
 
 // Kinds lists every event that a line can become. A new kind is one entry in one of
 // the tables that it joins, and one golden pair in testdata.
-var Kinds = slices.Concat(jobManagerKinds, taskManagerKinds, rocksDBKinds, kafkaKinds, restKinds, metricKinds, unrecognised)
+var Kinds = slices.Concat(jobManagerKinds, taskManagerKinds, rocksDBKinds, kafkaKinds, restKinds, metricKinds, madeKinds, unrecognised)
+
+// madeKinds are the events that an agent makes from those that it has read.
+var madeKinds = []Kind{{
+	Name: "checkpoint_failure_summary", Core: true,
+	Doc: "One failed checkpoint in one event, made by the agent when its story is over: what it failed of, which tasks were slow, how many failed in a row.",
+}}
+
+// KindByName returns the kind with that name, nil for none.
+func KindByName(name string) *Kind {
+	for i := range Kinds {
+		if Kinds[i].Name == name {
+			return &Kinds[i]
+		}
+	}
+	return nil
+}
 
 // The components: who said a line.
 const (

@@ -1,20 +1,47 @@
 // Package enrich adds to events what one agent knows, and remembers what it has
 // rendered so that a retry sends the same bytes.
 //
-// Three kinds of knowledge, kept apart because Fluent Bit delivers chunks out of
-// order (a chunk that got RETRY comes back behind newer ones, and after a kill the
-// backlog comes after new lines):
+// # The model
 //
-//   - facts (an attempt is this task on that host): idempotent, kept when a chunk is
-//     first seen, delivered or not;
-//   - outcomes (these checkpoints of a job failed): sets, never counters;
-//   - the [Journal]: the encoded entries of a chunk, under the chunk's fingerprint.
-//     It is written with the advance of the state and before the push; a retry, even
-//     after a restart, sends those bytes; OK releases them.
+// Fluent Bit does not deliver in order: a chunk that got RETRY comes back behind newer
+// ones, and after a kill the backlog comes behind new lines. So nothing here counts what
+// it is given. A [State] is a set of facts, and each remembers the [place] of the line
+// that told it:
 //
-// So far the package holds the journal, and the [Counter] that tells equal lines apart.
+//   - facts of one line (an attempt is this task on that host, a slot is this job's) are
+//     true wherever they are used;
+//   - a checkpoint's ends are the set of lines that told them. What an event says of the
+//     past (failures in a row, the last completed checkpoint) is computed from the ends
+//     that stand before the event's own place: it is the same whenever it is asked;
+//   - what the absence of lines tells (no checkpoint completed since, no other job lives
+//     here) holds only where no line is missing. Each [Log] knows by the offsets of its
+//     records which parts of its file were read. Behind a gap such a field is absent, not
+//     wrong, until the gap is filled.
+//
+// Events that the agent makes itself have an identity that does not depend on the order
+// either: the summary of a failed checkpoint is that of its job, id and trigger time; the
+// stalls of a database are summed for each minute of its clock. They are made when no
+// line that belongs to them is missing, or after [patience].
+//
+// # What is kept
+//
+// Facts are kept as soon as a chunk is read, delivered or not. They are bounded by size;
+// those that were not used for the longest time go first. With a directory they survive
+// a restart: what one chunk has changed is appended to a file, before the push, together
+// with the mark that its entries are in the [Journal]. A kill between the two leaves
+// neither. A retry, even after a restart, sends the journal's bytes; OK releases them.
+//
+// One State serves all outputs of a process that have the same state_path. Facts are
+// theirs together, keyed by cluster and job; what was read of a file, and what was told,
+// is each output's own.
 package enrich
+
+import "time"
 
 // StateFormat is the version of what is stored under state_path. Files of a newer
 // format are set aside, not read.
 const StateFormat = 1
+
+// patience bounds, on the log's clock, how long a made event waits for lines that are
+// missing.
+const patience = 10 * time.Minute

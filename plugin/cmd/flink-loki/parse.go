@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -16,13 +14,14 @@ import (
 
 	"flink-loki/parsers"
 	"flink-loki/parsers/layout"
+	"flink-loki/plugin/enrich"
 )
 
 // parseFlags are the flags of the command parse.
 type parseFlags struct {
 	format, timezone, fileName string
 	jsonKeys, metrics          []string
-	unrecognised               bool
+	unrecognised, enrich       bool
 }
 
 func parseCommand() *cobra.Command {
@@ -31,9 +30,15 @@ func parseCommand() *cobra.Command {
 		Use:   "parse FILE...|-",
 		Short: "Print the events of log files, one a line",
 		Long: `Print the events of log files, one a line, in the order of the files. "-" reads
-standard input. Lines that are no event print nothing.`,
+standard input. Lines that are no event print nothing.
+
+With --enrich, events tell as well what the plug-in would know when it reads these
+files: which task an attempt is, and on which host, how late a message is, how many
+checkpoints failed in a row; and there is a summary of each failed checkpoint. The files
+of a cluster are best given together: they are read as one, in the order of their times.`,
 		Example: `  flink-loki parse jobmanager.log taskmanager.log
   kubectl logs flink-jobmanager | flink-loki parse - --format table
+  flink-loki parse --enrich --format logfmt log/*.log*
   flink-loki parse --timezone Europe/Berlin --format logfmt LOG`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,12 +51,12 @@ standard input. Lines that are no event print nothing.`,
 				return fmt.Errorf("--format %q is not one of %s", f.format, strings.Join(formatNames(), ", "))
 			}
 			out := newPrinter(cmd.OutOrStdout(), format)
-			for _, name := range args {
-				if err := f.parseFile(parser, cmd.InOrStdin(), name, out); err != nil {
-					return err
-				}
+			if f.enrich {
+				err = f.enrichFiles(parser, cmd.InOrStdin(), args, out)
+			} else {
+				err = f.parseFiles(parser, cmd.InOrStdin(), args, out)
 			}
-			return out.close()
+			return errors.Join(err, out.close())
 		},
 	}
 	flags := cmd.Flags()
@@ -60,6 +65,7 @@ standard input. Lines that are no event print nothing.`,
 	flags.StringVar(&f.fileName, "file-name", "", "take the lines as those of a file with this name")
 	flags.StringArrayVar(&f.jsonKeys, "json-key", nil, "a further key of JSON layouts, such as message=text (parts: "+strings.Join(layout.PartNames, ", ")+")")
 	flags.StringSliceVar(&f.metrics, "metrics", nil, "metrics of Flink's reports to print, * for any text; with + before each they are added to the default ones")
+	flags.BoolVar(&f.enrich, "enrich", false, "add what is known from other lines, and summaries of failures")
 	flags.BoolVar(&f.unrecognised, "unrecognised", false, "print lines as well that are not known though their class is")
 	return cmd
 }
@@ -88,84 +94,44 @@ func (f *parseFlags) parser() (*parsers.Parser, error) {
 	return parsers.New(options)
 }
 
-// parseFile prints each event of a file. The name "-" is standard input.
-func (f *parseFlags) parseFile(parser *parsers.Parser, stdin io.Reader, name string, out *printer) error {
-	in, known := stdin, &parsers.Event{}
-	if name != "-" {
-		file, err := os.Open(name)
+// parseFiles prints each event of files, one file after the other.
+func (f *parseFlags) parseFiles(parser *parsers.Parser, stdin io.Reader, names []string, out *printer) error {
+	for _, name := range names {
+		in, err := f.open(parser, stdin, name, out.add)
 		if err != nil {
 			return err
 		}
-		defer file.Close()
-		in = file
-		parsers.AddFileName(known, []byte(name))
-	}
-	if f.fileName != "" {
-		parsers.AddFileName(known, []byte(f.fileName))
-		known.SetText(parsers.Filename, []byte(f.fileName))
-	}
-	source := parser.NewSource(out.add)
-	source.Known = known
-	if file, ok := in.(io.Seeker); ok && strings.EqualFold(f.timezone, "auto") && isSeekable(file) {
-		// The lines that tell the zone can come late: look for one first.
-		learner := parser.NewSource(func(*parsers.Event) {})
-		learner.Clock = source.Clock
-		if err := readLines(in, func(origin parsers.Origin, line []byte) bool {
-			learner.Record(origin, line)
-			return !source.Clock.Learnt()
-		}); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+		for more := true; more; {
+			if more, err = in.read(); err != nil {
+				break
+			}
+			if held, ok := in.source.Oldest(); ok {
+				out.release(held)
+			} else {
+				out.release(math.MaxInt)
+			}
 		}
-		learner.Flush()
-		if _, err := file.Seek(0, io.SeekStart); err != nil {
+		if err := errors.Join(err, in.close()); err != nil {
 			return err
 		}
-	}
-	if f.unrecognised {
-		source.Unrecognised = out.add
-	}
-	source.WrongZone = func(offset time.Duration) {
-		if !strings.EqualFold(f.timezone, "auto") {
-			fmt.Fprintf(os.Stderr, "%s: the file's clock is %s ahead of UTC, and --timezone is %s: give its zone, or auto\n", name, offset, f.timezone)
-			source.WrongZone = nil
-		}
-	}
-	err := readLines(in, func(origin parsers.Origin, line []byte) bool {
-		source.Record(origin, line)
-		if held, ok := source.Oldest(); ok {
-			out.release(held)
-		} else {
-			out.release(math.MaxInt)
-		}
-		return true
-	})
-	source.Flush()
-	out.release(math.MaxInt)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }
 
-// isSeekable tells files from pipes.
-func isSeekable(file io.Seeker) bool {
-	_, err := file.Seek(0, io.SeekCurrent)
-	return err == nil
-}
-
-// readLines hands the lines of a file to read until it returns false.
-func readLines(in io.Reader, read func(origin parsers.Origin, line []byte) bool) error {
-	lines := bufio.NewReaderSize(in, 1<<20)
-	for number := 1; ; number++ {
-		// Each line is memory of its own, as Source.Record asks.
-		line, err := lines.ReadBytes('\n')
-		if len(line) > 0 && !read(parsers.Origin{Line: number, Offset: -1}, bytes.TrimSuffix(line, []byte("\n"))) || err == io.EOF {
-			return nil
+// enrichFiles prints each event of files in the order of their times, with what an agent
+// that reads them knows.
+func (f *parseFlags) enrichFiles(parser *parsers.Parser, stdin io.Reader, names []string, out *printer) error {
+	pass := enrich.NewState(0).Begin("", false, out.print)
+	defer pass.Abandon()
+	err := f.merge(parser, stdin, names, func(l *line) {
+		if log := pass.Log("", l.file); l.isLesson {
+			log.Lesson(l.event)
+		} else {
+			log.Event(l.event)
 		}
-		if err != nil {
-			return fmt.Errorf("line %d: %w", number, err)
-		}
-	}
+	})
+	pass.Finish()
+	return err
 }
 
 func formatNames() []string {

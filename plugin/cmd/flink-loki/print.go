@@ -20,11 +20,16 @@ type format struct {
 // formats are the formats of --format.
 var formats = map[string]format{
 	"json": {render: func(b []byte, e *parsers.Event) []byte {
-		b = fmt.Appendf(b, `{"line":%d,`, e.Origin.Line)
+		b = append(b, '{')
+		if e.Origin.Line > 0 { // events that are made have no line
+			b = fmt.Appendf(b, `"line":%d,`, e.Origin.Line)
+		}
 		return append(e.AppendJSON(b), "}\n"...)
 	}},
 	"logfmt": {render: func(b []byte, e *parsers.Event) []byte {
-		b = fmt.Appendf(b, "line=%d ", e.Origin.Line)
+		if e.Origin.Line > 0 {
+			b = fmt.Appendf(b, "line=%d ", e.Origin.Line)
+		}
 		return append(e.AppendLogfmt(b), '\n')
 	}},
 	"table": {table: true, head: "TIME\tEVENT\tCHECKPOINT\tTASK\tHOST\tMS\tREASON\n", render: appendRow},
@@ -67,6 +72,9 @@ func (p *printer) add(e *parsers.Event) {
 	at, _ := slices.BinarySearchFunc(p.pending, e.Origin.Line+1, func(other printed, line int) int { return other.line - line })
 	p.pending = slices.Insert(p.pending, at, printed{e.Origin.Line, p.render(nil, e)})
 }
+
+// print prints an event.
+func (p *printer) print(e *parsers.Event) { p.write(p.render(nil, e)) }
 
 // release prints the events of the lines before a line.
 func (p *printer) release(line int) {

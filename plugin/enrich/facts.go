@@ -1,0 +1,289 @@
+package enrich
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+
+	"flink-loki/parsers"
+)
+
+// attempt is one execution of a subtask: attempt/<cluster>/<attempt id>.
+type attempt struct {
+	Job         string `json:",omitempty"`
+	Task        string `json:",omitempty"`
+	Subtask     int    // -1 where it is not known, as for the next two
+	Parallelism int
+	Number      int
+	Vertex      string `json:",omitempty"`
+	TM          string `json:",omitempty"`
+	Host        string `json:",omitempty"`
+	Port        int    `json:",omitempty"`
+	// Log is the name of the TaskManager's log that has it, Began the first line there of
+	// it, and Ended the one that says it is over.
+	Log   string `json:",omitempty"`
+	Began place  `json:",omitzero"`
+	Ended place  `json:",omitzero"`
+
+	tasks *taskIndex // that it is in
+}
+
+func (a *attempt) size() int {
+	return 200 + len(a.Task) + len(a.Job) + len(a.Vertex) + len(a.TM) + len(a.Host) + len(a.Log)
+}
+
+func (a *attempt) added(s *State) { s.index(a) }
+func (a *attempt) gone(*State) {
+	if a.tasks != nil {
+		a.tasks.remove(a)
+	}
+}
+
+// slot is a slot of a TaskManager: slot/<cluster>/<allocation id>.
+type slot struct{ Job string }
+
+// graph is an execution graph, whose id begins its attempts' since Flink 1.16:
+// graph/<cluster>/<graph id>.
+type graph struct{ Job string }
+
+// vertex is a vertex of a job: vertex/<cluster>/<job>/<vertex id>; without the job where
+// the line did not tell it.
+type vertex struct {
+	Task string
+	// Several says that jobs differ in what they call it.
+	Several bool `json:",omitempty"`
+}
+
+func (f *slot) size() int     { return len(f.Job) }
+func (f *slot) added(*State)  {}
+func (f *slot) gone(*State)   {}
+func (f *graph) size() int    { return len(f.Job) }
+func (f *graph) added(*State) {}
+func (f *graph) gone(*State)  {}
+
+func (f *vertex) size() int    { return len(f.Task) }
+func (f *vertex) added(*State) {}
+func (f *vertex) gone(*State)  {}
+
+// taskIndex finds the attempts of a TaskManager's log by task and subtask.
+type taskIndex struct{ byTask map[taskKey][]*attempt }
+
+type taskKey struct {
+	task    string
+	subtask int
+}
+
+func (t *taskIndex) add(a *attempt) {
+	if t.byTask == nil {
+		t.byTask = map[taskKey][]*attempt{}
+	}
+	key := taskKey{a.Task, a.Subtask}
+	t.byTask[key] = append(t.byTask[key], a)
+	a.tasks = t
+}
+
+func (t *taskIndex) remove(a *attempt) {
+	key := taskKey{a.Task, a.Subtask}
+	t.byTask[key] = slices.DeleteFunc(t.byTask[key], func(b *attempt) bool { return a == b })
+	if len(t.byTask[key]) == 0 {
+		delete(t.byTask, key)
+	}
+}
+
+// index puts an attempt into the index of its log.
+func (s *State) index(a *attempt) {
+	if a.Log == "" || a.Task == "" || a.tasks != nil {
+		return
+	}
+	t := s.tasks[a.Log]
+	if t == nil {
+		t = &taskIndex{}
+		s.tasks[a.Log] = t
+	}
+	t.add(a)
+}
+
+// idParts are the parts of an attempt id since Flink 1.16
+// (org.apache.flink.runtime.executiongraph.ExecutionAttemptID): graph, vertex, subtask
+// and number of the attempt.
+type idParts struct {
+	graph, vertex   string
+	subtask, number int
+}
+
+func splitAttemptID(id []byte) (p idParts, ok bool) {
+	parts := strings.Split(string(id), "_")
+	if len(parts) != 4 {
+		return p, false
+	}
+	var err1, err2 error
+	p.graph, p.vertex = parts[0], parts[1]
+	p.subtask, err1 = strconv.Atoi(parts[2])
+	p.number, err2 = strconv.Atoi(parts[3])
+	return p, err1 == nil && err2 == nil
+}
+
+// text returns a field as a string that outlives the event.
+func text(e *parsers.Event, f parsers.Field) string { return string(e.Text(f)) }
+
+// fill sets a text field that the event does not have.
+func fill(e *parsers.Event, f parsers.Field, value string) {
+	if value != "" && !e.Has(f) {
+		e.SetText(f, []byte(value))
+	}
+}
+
+// fillInt sets a whole number that the event does not have, unless it is negative.
+func fillInt(e *parsers.Event, f parsers.Field, value int) {
+	if value >= 0 && !e.Has(f) {
+		e.SetInt(f, int64(value))
+	}
+}
+
+// keep remembers in a string what a field says, and reports whether that is new.
+func keep(to *string, e *parsers.Event, f parsers.Field) bool {
+	if v := e.Text(f); v != nil && *to != string(v) {
+		*to = string(v)
+		return true
+	}
+	return false
+}
+
+func keepInt(to *int, e *parsers.Event, f parsers.Field) bool {
+	if v, ok := e.Int(f); ok && *to != int(v) {
+		*to = int(v)
+		return true
+	}
+	return false
+}
+
+// learnAttempt takes what an event tells of the attempt that it names.
+func (l *Log) learnAttempt(e *parsers.Event) *attempt {
+	id := text(e, parsers.TaskAttemptID)
+	if id == "" {
+		return nil
+	}
+	key := []string{l.cluster, id}
+	a := find[*attempt](l.state, "attempt", key...)
+	if a == nil && !e.Has(parsers.TaskName) && !e.Has(parsers.Host) && !e.Has(parsers.JobID) {
+		return nil
+	}
+	if a == nil {
+		a = obtain(l.state, func() *attempt { return &attempt{Subtask: -1, Parallelism: -1, Number: -1} }, "attempt", key...)
+	}
+	parts, isLong := splitAttemptID([]byte(id))
+	changed := keep(&a.Job, e, parsers.JobID)
+	changed = keep(&a.TM, e, parsers.TMID) || changed
+	changed = keep(&a.Host, e, parsers.Host) || changed
+	changed = keepInt(&a.Port, e, parsers.DataPort) || changed
+	changed = keep(&a.Vertex, e, parsers.VertexID) || changed
+	if a.tasks == nil {
+		changed = keep(&a.Task, e, parsers.TaskName) || changed
+		changed = keepInt(&a.Subtask, e, parsers.SubtaskIndex) || changed
+		changed = keepInt(&a.Parallelism, e, parsers.Parallelism) || changed
+	}
+	changed = keepInt(&a.Number, e, parsers.TaskAttemptNum) || changed
+	if isLong && a.Vertex == "" {
+		a.Vertex, a.Number, changed = parts.vertex, parts.number, true
+	}
+	if a.Job == "" {
+		if s := find[*slot](l.state, "slot", l.cluster, text(e, parsers.AllocationID)); s != nil && e.Has(parsers.AllocationID) {
+			a.Job, changed = s.Job, true
+		} else if g := find[*graph](l.state, "graph", l.cluster, parts.graph); isLong && g != nil {
+			a.Job, changed = g.Job, true
+		}
+	}
+	if isLong && a.Job != "" && find[*graph](l.state, "graph", l.cluster, parts.graph) == nil {
+		l.learnGraph(parts.graph, a.Job)
+	}
+	if a.Vertex != "" && a.Task != "" {
+		l.learnVertex(a)
+	}
+	if changed {
+		l.state.touch(joinKey("attempt", key))
+	}
+	return a
+}
+
+func (l *Log) learnGraph(id, jobID string) {
+	g := obtain(l.state, func() *graph { return &graph{} }, "graph", l.cluster, id)
+	if g.Job != jobID {
+		g.Job = jobID
+		l.state.touch(joinKey("graph", []string{l.cluster, id}))
+	}
+}
+
+// learnVertex remembers what a vertex is called, by its job and, for lines that do not
+// tell the job, without.
+func (l *Log) learnVertex(a *attempt) {
+	for _, jobID := range slices.Compact([]string{a.Job, ""}) {
+		v := obtain(l.state, func() *vertex { return &vertex{Task: a.Task} }, "vertex", l.cluster, jobID, a.Vertex)
+		if v.Task != a.Task && !v.Several {
+			v.Several = true
+			l.state.touch(joinKey("vertex", []string{l.cluster, jobID, a.Vertex}))
+		}
+	}
+}
+
+// vertexName returns what a vertex of a job is called, "" where that is not known.
+func (l *Log) vertexName(jobID, id string) string {
+	for _, jobID := range slices.Compact([]string{jobID, ""}) {
+		if v := find[*vertex](l.state, "vertex", l.cluster, jobID, id); v != nil && !v.Several {
+			return v.Task
+		}
+	}
+	return ""
+}
+
+// addAttempt adds to an event what is known of the attempt that it names.
+func (l *Log) addAttempt(e *parsers.Event) {
+	id := e.Text(parsers.TaskAttemptID)
+	if id == nil {
+		return
+	}
+	if a := find[*attempt](l.state, "attempt", l.cluster, string(id)); a != nil {
+		fill(e, parsers.TaskName, a.Task)
+		fillInt(e, parsers.SubtaskIndex, a.Subtask)
+		fillInt(e, parsers.Parallelism, a.Parallelism)
+		fillInt(e, parsers.TaskAttemptNum, a.Number)
+		fill(e, parsers.VertexID, a.Vertex)
+		fill(e, parsers.JobID, a.Job)
+		fill(e, parsers.TMID, a.TM)
+		if a.Host != "" {
+			fill(e, parsers.Host, a.Host)
+			fillInt(e, parsers.DataPort, a.Port)
+		}
+	}
+	if parts, ok := splitAttemptID(id); ok {
+		if g := find[*graph](l.state, "graph", l.cluster, parts.graph); g != nil {
+			fill(e, parsers.JobID, g.Job)
+		}
+		fill(e, parsers.VertexID, parts.vertex)
+		fillInt(e, parsers.SubtaskIndex, parts.subtask)
+		fillInt(e, parsers.TaskAttemptNum, parts.number)
+		fill(e, parsers.TaskName, l.vertexName(text(e, parsers.JobID), parts.vertex))
+	}
+}
+
+// nameVertices puts names in the place of ids in a list like "<vertex id> 1/2, …".
+func (l *Log) nameVertices(e *parsers.Event, f parsers.Field) {
+	list := e.Text(f)
+	if list == nil {
+		return
+	}
+	jobID := text(e, parsers.JobID)
+	var named []byte
+	for i, item := range bytes.Split(list, []byte(", ")) {
+		if i > 0 {
+			named = append(named, ", "...)
+		}
+		id, rest, ok := bytes.Cut(item, []byte(" "))
+		if name := l.vertexName(jobID, string(id)); ok && name != "" {
+			named = append(append(append(named, name...), ' '), rest...)
+		} else {
+			named = append(named, item...)
+		}
+	}
+	e.SetText(f, named)
+}

@@ -1,0 +1,402 @@
+package enrich
+
+import (
+	"slices"
+	"strconv"
+
+	"flink-loki/parsers"
+)
+
+// job is a job: job/<cluster>/<job id>. Its checkpoints are facts of their own.
+type job struct {
+	Name string `json:",omitempty"`
+	// Started is the line that says it starts: what it did before there was no line of.
+	Started place `json:",omitzero"`
+	// State is its last state, and Changed the line that says so.
+	State   string `json:",omitempty"`
+	Changed place  `json:",omitzero"`
+	// Before is what is left of the checkpoints that were forgotten.
+	Before past `json:",omitzero"`
+
+	key         string
+	checkpoints []*checkpoint // by id
+}
+
+// past is what a job's checkpoints came to at some place.
+type past struct {
+	At            place `json:",omitzero"` // of the last of them that ended
+	LastCompleted int64 `json:",omitempty"`
+	CompletedAt   place `json:",omitzero"`
+	Failures      int   `json:",omitempty"` // counted ones with a higher id
+}
+
+// How a checkpoint ended. Where several lines tell it, the strongest counts.
+const (
+	pending   = iota
+	suspended // by a restart or the end of its job
+	failed
+	declined
+	expired
+	completed
+)
+
+var endNames = map[int]string{failed: "failed", declined: "declined", expired: "expired"}
+
+// checkpoint is a checkpoint or savepoint of a job:
+// checkpoint/<cluster>/<job id>/<checkpoint id>.
+type checkpoint struct {
+	Cluster, Job string
+	ID           int64
+	// Triggered is the line that says it was triggered, TriggerTime its own clock's word
+	// for it in ms since 1970.
+	Triggered   place  `json:",omitzero"`
+	TriggerTime int64  `json:",omitempty"`
+	Type        string `json:",omitempty"`
+	Savepoint   bool   `json:",omitempty"`
+	// End is how it ended, Ended the first line that says so, and Counted the first that
+	// says it is a failure of checkpointing.
+	End     int   `json:",omitempty"`
+	Ended   place `json:",omitzero"`
+	Expired place `json:",omitzero"`
+	Counted place `json:",omitzero"`
+
+	story
+	job *job
+}
+
+func (j *job) size() int        { return 300 + len(j.Name) + 8*len(j.checkpoints) }
+func (j *job) added(*State)     {}
+func (j *job) gone(*State)      {}
+func (c *checkpoint) size() int { return 500 + len(c.Type) + c.story.size() }
+func (c *checkpoint) key() string {
+	return joinKey("checkpoint", []string{c.Cluster, c.Job, strconv.FormatInt(c.ID, 10)})
+}
+
+func (c *checkpoint) added(s *State) {
+	c.job = obtain(s, func() *job { return &job{key: joinKey("job", []string{c.Cluster, c.Job})} }, "job", c.Cluster, c.Job)
+	c.job.key = joinKey("job", []string{c.Cluster, c.Job})
+	i, _ := c.job.search(c.ID)
+	c.job.checkpoints = slices.Insert(c.job.checkpoints, i, c)
+	s.follow(c)
+}
+
+func (c *checkpoint) gone(s *State) {
+	delete(s.stories, c)
+	if i, ok := c.job.search(c.ID); ok && c.job.checkpoints[i] == c {
+		c.job.checkpoints = slices.Delete(c.job.checkpoints, i, i+1)
+	}
+	c.job.Before.add(c)
+	s.touch(c.job.key)
+}
+
+// add adds a checkpoint to what is past.
+func (b *past) add(c *checkpoint) {
+	if c.Savepoint {
+		return
+	}
+	switch {
+	case c.End == completed && c.ID > b.LastCompleted:
+		b.LastCompleted, b.CompletedAt, b.Failures = c.ID, c.Ended, 0
+	case !c.Counted.isZero() && c.ID > b.LastCompleted:
+		b.Failures++
+	}
+	if b.At.before(c.Ended) {
+		b.At = c.Ended
+	}
+}
+
+func (j *job) search(id int64) (int, bool) {
+	return slices.BinarySearchFunc(j.checkpoints, id, func(c *checkpoint, id int64) int { return int(c.ID - id) })
+}
+
+func (j *job) find(id int64) *checkpoint {
+	if i, ok := j.search(id); ok {
+		return j.checkpoints[i]
+	}
+	return nil
+}
+
+// maxCheckpoints bounds the checkpoints of a job that are remembered one by one.
+const maxCheckpoints = 128
+
+// jobOf returns the job that an event is about, nil for none; with add it is made where it
+// is not known.
+func (l *Log) jobOf(e *parsers.Event, add bool) *job {
+	id := e.Text(parsers.JobID)
+	if id == nil {
+		return nil
+	}
+	if !add {
+		return find[*job](l.state, "job", l.cluster, string(id))
+	}
+	j := obtain(l.state, func() *job { return &job{} }, "job", l.cluster, string(id))
+	j.key = joinKey("job", []string{l.cluster, string(id)})
+	return j
+}
+
+// checkpointOf returns the checkpoint that an event is about, nil for none; with add it is
+// made where it is not known.
+func (l *Log) checkpointOf(e *parsers.Event, add bool) *checkpoint {
+	id, ok := e.Int(parsers.CheckpointID)
+	if !ok {
+		return nil
+	}
+	j := l.jobOf(e, add)
+	if j == nil {
+		return nil
+	}
+	if c := j.find(id); c != nil || !add {
+		return c
+	}
+	c := &checkpoint{Cluster: l.cluster, Job: text(e, parsers.JobID), ID: id}
+	l.state.put(c.key(), c)
+	for len(j.checkpoints) > maxCheckpoints {
+		l.state.drop(l.state.facts[j.checkpoints[0].key()])
+	}
+	return c
+}
+
+// jobStarted takes a job's name, and that its log begins.
+func (l *Log) jobStarted(e *parsers.Event, p place) {
+	j := l.jobOf(e, true)
+	if j == nil {
+		return
+	}
+	keep(&j.Name, e, parsers.JobName)
+	j.Started.earliest(p)
+	l.state.touch(j.key)
+}
+
+// terminal are the states of a job that are its last.
+var terminal = []string{"FINISHED", "CANCELED", "FAILED"}
+
+// jobChanged takes a job's change of state. Up to Flink 1.13 no line says what becomes of
+// its checkpoints.
+func (l *Log) jobChanged(e *parsers.Event, p place) {
+	j := l.jobOf(e, true)
+	if j == nil {
+		return
+	}
+	keep(&j.Name, e, parsers.JobName)
+	to := text(e, parsers.ToState)
+	switch from := text(e, parsers.FromState); {
+	case from == "CREATED" || from == "INITIALIZING":
+		j.Started.earliest(p)
+	case to != "" && from == "RUNNING" || slices.Contains(terminal, to):
+		for _, c := range j.checkpoints {
+			if c.End == pending && !c.Triggered.isZero() && c.Triggered.before(p) {
+				c.end(suspended, p)
+				l.state.touch(c.key())
+			}
+		}
+	}
+	if j.Changed.notAfter(p) {
+		j.State, j.Changed = to, p
+	}
+	l.state.touch(j.key)
+}
+
+// end notes a line that says how the checkpoint ended.
+func (c *checkpoint) end(how int, p place) {
+	if how > c.End {
+		c.End = how
+	}
+	if how == expired {
+		c.Expired.earliest(p)
+	}
+	c.Ended.earliest(p)
+}
+
+// triggered takes that a checkpoint was triggered.
+func (l *Log) triggered(e *parsers.Event, p place) {
+	c := l.checkpointOf(e, true)
+	if c == nil {
+		return
+	}
+	at, _ := e.Int(parsers.TriggerTime)
+	if c.TriggerTime != 0 && c.TriggerTime != at && c.Triggered.before(p) {
+		// The job's ids begin anew: with high availability, Flink up to 1.15 gives each job of
+		// an application the same id.
+		c = l.beginAnew(c, p)
+	}
+	if c.Triggered.isZero() {
+		c.Triggered, c.TriggerTime = p, at
+	}
+	if keep(&c.Type, e, parsers.CheckpointType) {
+		c.Savepoint, _ = e.Bool(parsers.Savepoint)
+	}
+	l.state.touch(c.key())
+}
+
+// beginAnew forgets the checkpoints of a job from one on, which begins anew.
+func (l *Log) beginAnew(c *checkpoint, p place) *checkpoint {
+	j := c.job
+	for len(j.checkpoints) > 0 {
+		l.state.drop(l.state.facts[j.checkpoints[0].key()])
+	}
+	j.Before, j.Started = past{}, p
+	fresh := &checkpoint{Cluster: c.Cluster, Job: c.Job, ID: c.ID}
+	l.state.put(fresh.key(), fresh)
+	return fresh
+}
+
+// ends are the kinds that say how a checkpoint ended.
+var ends = map[string]int{
+	"checkpoint_completed": completed,
+	"checkpoint_expired":   expired,
+	"checkpoint_declined":  declined,
+	"checkpoint_discarded": failed,
+	"checkpoint_failed":    failed,
+}
+
+// reasonEnds are what a failure_reason says of the end of a checkpoint that a line only
+// calls failed.
+var reasonEnds = map[string]int{
+	"checkpoint_expired":              expired,
+	"checkpoint_coordinator_suspend":  suspended,
+	"checkpoint_coordinator_shutdown": suspended,
+	"job_failure":                     suspended,
+	"job_failover_region":             suspended,
+}
+
+// ended takes the end of a checkpoint, and says how it came about: when, after what.
+func (l *Log) ended(e *parsers.Event, p place) {
+	c := l.checkpointOf(e, true)
+	if c == nil {
+		return
+	}
+	how := ends[e.Kind.Name]
+	if other, ok := reasonEnds[text(e, parsers.FailureReason)]; ok && how == failed {
+		how = other
+	}
+	c.end(how, p)
+	if counted, _ := e.Bool(parsers.Counted); counted {
+		c.Counted.earliest(p)
+	}
+	l.tellStory(c, e, how)
+	l.state.touch(c.key())
+
+	if !c.Triggered.isZero() && c.Triggered.notAfter(p) {
+		e.SetNumber(parsers.SinceTriggerMs, p.msSince(c.Triggered))
+		if before := c.job.before(c); before != nil {
+			e.SetNumber(parsers.IntervalMs, c.Triggered.msSince(before.Triggered))
+		}
+	}
+	l.addPast(e, c, p)
+}
+
+// before returns the checkpoint that was triggered before one, nil where that is not
+// certain.
+func (j *job) before(c *checkpoint) *checkpoint {
+	for id := c.ID - 1; ; id-- {
+		switch b := j.find(id); {
+		case b == nil || b.Triggered.isZero():
+			return nil
+		case !b.Savepoint:
+			return b
+		}
+	}
+}
+
+// addPast says what was before the end of a checkpoint at a place. Savepoints are apart.
+func (l *Log) addPast(e *parsers.Event, c *checkpoint, p place) {
+	if c.Savepoint {
+		return
+	}
+	isCompleted := c.End == completed
+	past, ok := c.job.pastAt(p, c, isCompleted)
+	if !ok {
+		return
+	}
+	hasCompleted := l.isWhole(past.CompletedAt)
+	if isCompleted || hasCompleted || past.CompletedAt.isZero() && l.isWhole(c.job.Started) {
+		e.SetInt(parsers.FailuresInARow, int64(past.Failures))
+	}
+	if hasCompleted {
+		e.SetInt(parsers.LastCompletedID, past.LastCompleted)
+		e.SetNumber(parsers.SinceLastCompletedMs, p.msSince(past.CompletedAt))
+	}
+}
+
+// pastAt returns what a job's checkpoints had come to at a place, with the line there; ok
+// is false where that is forgotten. Where one completes there, the failures in a row are
+// none, and the last completed one is the one before.
+func (j *job) pastAt(p place, c *checkpoint, completes bool) (sum past, ok bool) {
+	sum = j.Before
+	if !sum.At.notAfter(p) {
+		return past{}, false
+	}
+	for _, other := range j.checkpoints { // in the order of their ids
+		if other.Ended.isZero() || !other.Ended.notAfter(p) || completes && other == c {
+			continue
+		}
+		asOf := checkpoint{ID: other.ID, End: other.End, Ended: other.Ended, Savepoint: other.Savepoint}
+		if !other.Counted.isZero() && other.Counted.notAfter(p) {
+			asOf.Counted = other.Counted
+		}
+		sum.add(&asOf)
+	}
+	if completes {
+		sum.Failures = 0
+	}
+	return sum, true
+}
+
+// late takes that a task answered a checkpoint after its end, and says which end that was.
+func (l *Log) late(e *parsers.Event, p place) {
+	c := l.checkpointOf(e, false)
+	if c == nil {
+		return
+	}
+	switch isOver := !c.Ended.isZero() && c.Ended.notAfter(p); {
+	case isOver && !c.Expired.isZero() && c.Expired.notAfter(p):
+		fill(e, parsers.After, "expired")
+		e.SetNumber(parsers.LateByMs, p.msSince(c.Expired))
+	case isOver && (c.End == declined || c.End == failed && !c.Counted.isZero()):
+		fill(e, parsers.After, "declined")
+	case isOver && c.End == suspended:
+		fill(e, parsers.After, "suspended")
+	case l.isWhole(c.Triggered):
+		fill(e, parsers.After, "unknown")
+	}
+	l.slowTask(e, p)
+	fill(e, parsers.FailureKey, c.failureKey())
+}
+
+func (l *Log) lateDecline(e *parsers.Event, p place) {
+	if c := l.checkpointOf(e, false); c != nil {
+		fill(e, parsers.FailureKey, c.failureKey())
+	}
+}
+
+// addCheckpoint adds what is known of the checkpoint and job that an event is about.
+func (l *Log) addCheckpoint(e *parsers.Event) {
+	j := l.jobOf(e, false)
+	if j == nil {
+		return
+	}
+	fill(e, parsers.JobName, j.Name)
+	id, ok := e.Int(parsers.CheckpointID)
+	if !ok {
+		return
+	}
+	c := j.find(id)
+	if c == nil {
+		return
+	}
+	if c.Type != "" && !e.Has(parsers.CheckpointType) {
+		fill(e, parsers.CheckpointType, c.Type)
+		if !e.Has(parsers.Savepoint) {
+			e.SetBool(parsers.Savepoint, c.Savepoint)
+		}
+	}
+}
+
+// failureKey names one failure, which Flink tells in several lines; "" where it is not
+// known when the checkpoint was triggered, or it did not fail.
+func (c *checkpoint) failureKey() string {
+	if c.TriggerTime == 0 || c.Counted.isZero() && c.End == pending || c.End == completed {
+		return ""
+	}
+	return c.Cluster + "/" + c.Job + "/" + strconv.FormatInt(c.ID, 10) + "/" + strconv.FormatInt(c.TriggerTime, 10)
+}

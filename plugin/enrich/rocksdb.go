@@ -1,0 +1,184 @@
+package enrich
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"flink-loki/parsers"
+)
+
+// snapshot is a snapshot that RocksDB takes.
+type snapshot struct {
+	Started    place
+	Checkpoint int64 `json:",omitempty"`
+}
+
+// maxSnapshots bounds the snapshots of one database that run at a time.
+const maxSnapshots = 64
+
+// snapshotStarted takes that a thread of a database starts a snapshot.
+func (l *Log) snapshotStarted(e *parsers.Event, p place) {
+	if l.file.Snapshots == nil {
+		l.file.Snapshots = map[string]snapshot{}
+	}
+	thread := text(e, parsers.Thread)
+	if old, ok := l.file.Snapshots[thread]; ok && p.before(old.Started) || len(l.file.Snapshots) == maxSnapshots {
+		return
+	}
+	id, _ := e.Int(parsers.CheckpointID)
+	l.file.Snapshots[thread], l.dirty = snapshot{p, id}, true
+}
+
+// snapshotFinished says which checkpoint's snapshot ended, and how long it took.
+func (l *Log) snapshotFinished(e *parsers.Event, p place) {
+	thread := text(e, parsers.Thread)
+	s, ok := l.file.Snapshots[thread]
+	if !ok || !s.Started.before(p) || !l.isWhole(s.Started) {
+		return
+	}
+	if !e.Has(parsers.DurationMs) {
+		e.SetNumber(parsers.DurationMs, p.msSince(s.Started))
+	}
+	if s.Checkpoint > 0 {
+		fillInt(e, parsers.CheckpointID, int(s.Checkpoint))
+	}
+	delete(l.file.Snapshots, thread)
+	l.dirty = true
+}
+
+// stalls is what RocksDB says of stalled or stopped writes, for one kind and cause.
+type stalls struct {
+	Kind, Cause string
+	Minutes     []stallMinute
+}
+
+// stallMinute is one minute of the log's clock.
+type stallMinute struct {
+	Minute int64 // since 1970
+	First  place
+	Last   place
+	Lines  int
+	// Of the last line.
+	Value, Limit, Rate int64             `json:",omitempty"`
+	Fields             map[string]string `json:",omitempty"` // of the database
+	Summed             bool              `json:",omitempty"`
+}
+
+// maxMinutes bounds the minutes of a database that are remembered.
+const maxMinutes = 30
+
+var stallKinds = map[string]*parsers.Kind{
+	"rocksdb_write_stalled": parsers.KindByName("rocksdb_write_stalled"),
+	"rocksdb_write_stopped": parsers.KindByName("rocksdb_write_stopped"),
+}
+
+func isStall(e *parsers.Event) bool { return stallKinds[e.Kind.Name] != nil }
+
+// databaseFields are what tells a database, which its lines have in common.
+var databaseFields = []parsers.Field{
+	parsers.Cluster, parsers.ApplicationID, parsers.Namespace, parsers.Pod, parsers.Container, parsers.ContainerID,
+	parsers.JobID, parsers.JobName, parsers.OperatorName, parsers.OperatorID, parsers.SubtaskIndex, parsers.Parallelism, parsers.TMID,
+	parsers.Node, parsers.Filename,
+}
+
+// stall marks a stall within a running snapshot. Where storms are summed up, it emits the
+// first line of each minute and cause, and counts the others.
+func (l *Log) stall(e *parsers.Event, p place) {
+	for _, s := range l.file.Snapshots {
+		if s.Started.before(p) && l.isWhole(s.Started) {
+			e.SetBool(parsers.DuringSnapshot, true)
+			if s.Checkpoint > 0 {
+				fillInt(e, parsers.CheckpointID, int(s.Checkpoint))
+			}
+		}
+	}
+	if !l.holds {
+		l.emit(e)
+		return
+	}
+	m := l.stallMinute(e, p)
+	isFirst := m.Lines == 0 || m.First == p
+	if m.Lines == 0 {
+		m.First = p
+	}
+	if !l.isRepeated(e) || m.Lines == 0 {
+		m.Lines++
+		m.Last = p
+		m.Value, _ = e.Int(parsers.Value)
+		m.Limit, _ = e.Int(parsers.Limit)
+		m.Rate, _ = e.Int(parsers.Rate)
+		l.dirty = true
+	}
+	if isFirst {
+		l.emit(e)
+	}
+	l.sumStalls(p)
+}
+
+// stallMinute returns the minute of an event.
+func (l *Log) stallMinute(e *parsers.Event, p place) *stallMinute {
+	kind, cause := e.Kind.Name, text(e, parsers.StallCause)
+	i := slices.IndexFunc(l.file.Stalls, func(s stalls) bool { return s.Kind == kind && s.Cause == cause })
+	if i < 0 {
+		i = len(l.file.Stalls)
+		l.file.Stalls = append(l.file.Stalls, stalls{Kind: kind, Cause: cause})
+	}
+	s := &l.file.Stalls[i]
+	minute := p.At / int64(time.Minute)
+	at, ok := slices.BinarySearchFunc(s.Minutes, minute, func(m stallMinute, minute int64) int { return int(m.Minute - minute) })
+	if !ok {
+		fields := map[string]string{}
+		for _, f := range databaseFields {
+			if e.Has(f) {
+				fields[parsers.Fields[f].Name] = string(e.AppendValue(nil, f))
+			}
+		}
+		s.Minutes = slices.Insert(s.Minutes, at, stallMinute{Minute: minute, Fields: fields})
+		if len(s.Minutes) > maxMinutes && at > 0 {
+			s.Minutes = slices.Delete(s.Minutes, 0, 1)
+			at--
+		}
+	}
+	return &s.Minutes[at]
+}
+
+// sumStalls emits the sums of the minutes that are over at a place.
+func (l *Log) sumStalls(p place) {
+	for i := range l.file.Stalls {
+		s := &l.file.Stalls[i]
+		for k := range s.Minutes {
+			m := &s.Minutes[k]
+			age := time.Duration(p.At - (m.Minute+1)*int64(time.Minute))
+			if m.Summed || age < 0 || l.hasGap() && age < patience {
+				continue
+			}
+			m.Summed, l.dirty = true, true
+			if m.Lines > 1 {
+				l.emit(m.sum(s))
+			}
+		}
+	}
+}
+
+// sum returns the event for the stalls of a minute.
+func (m *stallMinute) sum(s *stalls) *parsers.Event {
+	e := &parsers.Event{Kind: stallKinds[s.Kind], Origin: parsers.Origin{Offset: -1}}
+	e.SetTime(parsers.Time, time.Unix(0, m.Last.At))
+	fill(e, parsers.EventName, s.Kind)
+	fill(e, parsers.Component, "rocksdb")
+	fill(e, parsers.Level, "WARN")
+	fill(e, parsers.StallCause, s.Cause)
+	for name, value := range m.Fields {
+		f, _ := parsers.FieldByName(name)
+		e.SetValue(f, []byte(value))
+	}
+	for f, v := range map[parsers.Field]int64{parsers.Value: m.Value, parsers.Limit: m.Limit, parsers.Rate: m.Rate} {
+		if v > 0 {
+			e.SetInt(f, v)
+		}
+	}
+	e.SetInt(parsers.Stalls, int64(m.Lines))
+	fill(e, parsers.Message, fmt.Sprintf("%d such lines from %s on", m.Lines, time.Unix(m.Minute*60, 0).UTC().Format("15:04")))
+	return e
+}

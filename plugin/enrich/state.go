@@ -1,0 +1,232 @@
+package enrich
+
+import (
+	"container/list"
+	"sync"
+
+	jsoniter "github.com/json-iterator/go"
+
+	"flink-loki/parsers"
+)
+
+// MaxStateBytes is the default bound of a [State], in bytes of memory: it holds more than
+// 10,000 attempts and 200 jobs.
+const MaxStateBytes = 32 << 20
+
+// State is what one agent knows. It is safe for concurrent use: a [Pass] has it alone.
+type State struct {
+	maxBytes int
+
+	mu       sync.Mutex // held by the present pass; guards the rest
+	facts    map[string]*held
+	order    list.List // of *held, the one that was not used for the longest time first
+	bytes    int
+	evicted  int
+	changed  map[string]struct{}      // keys of facts since the last save
+	stories  map[*checkpoint]struct{} // failures that some output has yet to be told
+	tasks    map[string]*taskIndex    // attempts of TaskManagers, by their log
+	store    *store                   // nil in memory
+	marks    map[string]bool          // of passes, that were not released
+	released []string                 // and are still in the store
+}
+
+// held is a fact and its place in the state.
+type held struct {
+	fact
+	key  string
+	size int
+	el   *list.Element
+}
+
+// fact is one thing that is known. Its exported fields are what is stored.
+type fact interface {
+	// size returns how much memory the fact takes, in bytes, about.
+	size() int
+	// added is called when the fact enters the state, new or from the store, and gone when
+	// it leaves.
+	added(s *State)
+	gone(s *State)
+}
+
+// newFact makes an empty fact of the kind that a key begins with.
+var newFact = map[string]func() fact{
+	"attempt":    func() fact { return &attempt{} },
+	"slot":       func() fact { return &slot{} },
+	"graph":      func() fact { return &graph{} },
+	"vertex":     func() fact { return &vertex{} },
+	"job":        func() fact { return &job{} },
+	"checkpoint": func() fact { return &checkpoint{} },
+	"log":        func() fact { return &logFile{} },
+}
+
+// NewState returns an empty state in memory. maxBytes bounds it, 0 is [MaxStateBytes].
+func NewState(maxBytes int) *State {
+	if maxBytes == 0 {
+		maxBytes = MaxStateBytes
+	}
+	return &State{
+		maxBytes: maxBytes,
+		facts:    map[string]*held{}, changed: map[string]struct{}{}, stories: map[*checkpoint]struct{}{}, tasks: map[string]*taskIndex{}, marks: map[string]bool{},
+	}
+}
+
+// find returns the fact under a key that is joined from parts by slashes, nil where
+// there is none.
+func find[T fact](s *State, kind string, parts ...string) (found T) {
+	h, ok := s.facts[joinKey(kind, parts)]
+	if !ok {
+		return found
+	}
+	s.order.MoveToBack(h.el)
+	return h.fact.(T)
+}
+
+// obtain returns the fact under a key, which it makes by f where there is none.
+func obtain[T fact](s *State, f func() T, kind string, parts ...string) T {
+	key := joinKey(kind, parts)
+	if h, ok := s.facts[key]; ok {
+		s.order.MoveToBack(h.el)
+		return h.fact.(T)
+	}
+	added := f()
+	s.put(key, added)
+	return added
+}
+
+func joinKey(kind string, parts []string) string {
+	key := make([]byte, 0, 128)
+	key = append(key, kind...)
+	for _, part := range parts {
+		key = append(key, '/')
+		key = append(key, part...)
+	}
+	return string(key)
+}
+
+func (s *State) put(key string, f fact) {
+	h := &held{fact: f, key: key}
+	h.el = s.order.PushBack(h)
+	s.facts[key] = h
+	f.added(s)
+	s.touch(key)
+}
+
+// touch notes that a fact has changed.
+func (s *State) touch(key string) {
+	s.changed[key] = struct{}{}
+	h := s.facts[key]
+	if h == nil {
+		return
+	}
+	const overhead = 250 // of the maps, the list and the key
+	size := h.fact.size() + len(key) + overhead
+	s.bytes += size - h.size
+	h.size = size
+}
+
+// shrink forgets the facts that were not used for the longest time, until the state is
+// within its bounds.
+func (s *State) shrink() {
+	for s.bytes > s.maxBytes && s.order.Len() > 0 {
+		s.drop(s.order.Front().Value.(*held))
+		s.evicted++
+	}
+}
+
+func (s *State) drop(h *held) {
+	delete(s.facts, h.key)
+	s.order.Remove(h.el)
+	s.bytes -= h.size
+	s.changed[h.key] = struct{}{}
+	h.fact.gone(s)
+}
+
+// Evicted returns how many facts were forgotten because the state was full.
+func (s *State) Evicted() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.evicted
+}
+
+// Pass is the reading of one chunk by one output. It has the state alone from
+// [State.Begin] to [Pass.End] or [Pass.Abandon].
+type Pass struct {
+	state *State
+	teller
+	logs  map[string]*Log
+	ended bool
+}
+
+// teller is an output that is told events.
+type teller struct {
+	id string
+	// emit is given each event, and those that are made: their Origin has neither line nor
+	// offset.
+	emit func(*parsers.Event)
+	// holds says that storms of write stalls are summed up.
+	holds bool
+}
+
+// Begin begins a pass. output tells apart outputs; emit is given the events. With
+// sumStalls storms of write stalls are summed up.
+func (s *State) Begin(output string, sumStalls bool, emit func(*parsers.Event)) *Pass {
+	s.mu.Lock()
+	return &Pass{state: s, teller: teller{id: output, holds: sumStalls, emit: emit}, logs: map[string]*Log{}}
+}
+
+// Abandon ends a pass that [Pass.End] did not: to be deferred, in case of a panic. What
+// the pass has changed stays, and is saved with the next one.
+func (p *Pass) Abandon() {
+	if !p.ended {
+		p.ended = true
+		p.state.mu.Unlock()
+	}
+}
+
+// End ends a pass. What it has changed is kept in memory and, together with a mark,
+// unless that is empty, in the store. After an error, which is the disk's, it is only in
+// memory, and saved with the next pass.
+func (p *Pass) End(mark string) error {
+	defer p.Abandon()
+	for _, l := range p.logs {
+		l.end()
+	}
+	s := p.state
+	s.shrink()
+	if mark != "" {
+		s.marks[mark] = true
+	}
+	return s.save(mark)
+}
+
+// save appends what has changed to the store.
+func (s *State) save(mark string) error {
+	st := s.store
+	if st == nil {
+		clear(s.changed)
+		return nil
+	}
+	if st.size > 2*st.live+rewriteAfter {
+		return s.rewrite()
+	}
+	var batch []entry
+	for key := range s.changed {
+		e := entry{Key: key}
+		if h, ok := s.facts[key]; ok {
+			e.Value, _ = jsoniter.Marshal(h.fact)
+		}
+		batch = append(batch, e)
+	}
+	for _, released := range s.released {
+		batch = append(batch, entry{Key: markPrefix + released})
+	}
+	if mark != "" {
+		batch = append(batch, entry{Key: markPrefix + mark, Value: []byte("{}")})
+	}
+	if err := st.append(batch); err != nil {
+		return err
+	}
+	clear(s.changed)
+	s.released = nil
+	return nil
+}

@@ -1,0 +1,138 @@
+package enrich
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"flink-loki/parsers"
+)
+
+// lingering is how long lines of a task or job may come behind the line that says it is
+// over.
+const lingering = time.Minute
+
+// deploying takes which host an attempt goes to. Up to Flink 1.11 the line does not name
+// the attempt: it is the one that was said to be DEPLOYING just before.
+func (l *Log) deploying(e *parsers.Event, p place) {
+	if e.Has(parsers.TaskAttemptID) {
+		return // learnt already
+	}
+	key := subtaskKey(e)
+	id := l.file.Deploying[key]
+	if id == "" {
+		return
+	}
+	delete(l.file.Deploying, key)
+	l.dirty = true
+	e.SetText(parsers.TaskAttemptID, []byte(id))
+	l.learnAttempt(e)
+	l.addAttempt(e)
+}
+
+func subtaskKey(e *parsers.Event) string {
+	return string(e.AppendValue(append([]byte(text(e, parsers.TaskName)), '#'), parsers.SubtaskIndex))
+}
+
+// taskChanged takes a task's change of state, as the JobManager or the TaskManager sees
+// it.
+func (l *Log) taskChanged(e *parsers.Event, p place) {
+	if text(e, parsers.Component) == "taskmanager" {
+		l.taskReceived(e, p)
+		return
+	}
+	if text(e, parsers.ToState) != "DEPLOYING" || !e.Has(parsers.TaskAttemptID) || len(l.file.Deploying) == maxDeploying {
+		return
+	}
+	if l.file.Deploying == nil {
+		l.file.Deploying = map[string]string{}
+	}
+	key, id := subtaskKey(e), text(e, parsers.TaskAttemptID)
+	if other := l.file.Deploying[key]; other != "" && other != id {
+		id = "" // two jobs with a task of this name: which of them is deployed is not certain
+	}
+	l.file.Deploying[key], l.dirty = id, true
+}
+
+// taskReceived takes what a TaskManager says of one of its tasks.
+func (l *Log) taskReceived(e *parsers.Event, p place) {
+	a := l.learnAttempt(e)
+	if a == nil {
+		return
+	}
+	a.Log = l.name
+	a.Began.earliest(p)
+	l.state.index(a)
+	switch text(e, parsers.ToState) {
+	case "FINISHED", "CANCELED", "FAILED":
+		a.Ended = p
+	}
+	l.state.touch(joinKey("attempt", []string{l.cluster, text(e, parsers.TaskAttemptID)}))
+}
+
+// maxCandidates bounds the jobs that are listed where it is not certain which one it is.
+const maxCandidates = 10
+
+// addJob says which job an event of a TaskManager is about, only where that is certain:
+// an id in the line tells, or one live attempt of the task, or there is one live job.
+func (l *Log) addJob(e *parsers.Event, p place) {
+	if e.Has(parsers.JobID) {
+		return
+	}
+	if id := e.Text(parsers.AllocationID); id != nil {
+		if s := find[*slot](l.state, "slot", l.cluster, string(id)); s != nil {
+			fill(e, parsers.JobID, s.Job)
+			return
+		}
+	}
+	if l.file.Started.isZero() || !l.file.Started.notAfter(p) || !l.isWhole(l.file.Started) {
+		return
+	}
+	candidates, ok := l.jobsOfTask(e, p)
+	if !ok {
+		candidates = l.jobsAt(p)
+	}
+	switch slices.Sort(candidates); len(candidates) {
+	case 0:
+	case 1:
+		fill(e, parsers.JobID, candidates[0])
+	default:
+		fill(e, parsers.JobCandidates, strings.Join(candidates[:min(len(candidates), maxCandidates)], ","))
+	}
+}
+
+// jobsOfTask returns the jobs of the attempts that an event can be about by its task; ok
+// is false where it names none, or their jobs are not known.
+func (l *Log) jobsOfTask(e *parsers.Event, p place) (jobs []string, ok bool) {
+	subtask, has := e.Int(parsers.SubtaskIndex)
+	index := l.state.tasks[l.name]
+	if !has || index == nil {
+		return nil, false
+	}
+	number, hasNumber := e.Int(parsers.TaskAttemptNum)
+	for _, a := range index.byTask[taskKey{text(e, parsers.TaskName), int(subtask)}] {
+		if hasNumber && a.Number >= 0 && a.Number != int(number) || !a.Began.notAfter(p) ||
+			!a.Ended.isZero() && p.At > a.Ended.At+int64(lingering) {
+			continue
+		}
+		if a.Job == "" {
+			return nil, false
+		}
+		if !slices.Contains(jobs, a.Job) {
+			jobs = append(jobs, a.Job)
+		}
+	}
+	return jobs, len(jobs) > 0
+}
+
+// jobsAt returns the jobs that live on the TaskManager at a place, or did so until just
+// before.
+func (l *Log) jobsAt(p place) (jobs []string) {
+	for _, j := range l.file.Jobs {
+		lives := j.From.notAfter(p) && (j.To.isZero() || p.At <= j.To.At+int64(lingering))
+		if lives && l.file.Started.before(j.From) && !slices.Contains(jobs, j.ID) {
+			jobs = append(jobs, j.ID)
+		}
+	}
+	return jobs
+}
