@@ -3,6 +3,8 @@ package enrich
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"maps"
 
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"text/tabwriter"
 
 	"time"
 
@@ -112,6 +115,12 @@ func (s *scenario) read(t testing.TB, file string) (items []item) {
 // enriched returns the events of files with what one pass over all of them knows.
 func (s *scenario) enriched(t testing.TB, files ...string) (events []*parsers.Event) {
 	t.Helper()
+	return s.without(t, parsers.Message, files...)
+}
+
+// without is enriched for lines that do not tell a field.
+func (s *scenario) without(t testing.TB, f parsers.Field, files ...string) (events []*parsers.Event) {
+	t.Helper()
 	var items []item
 	for _, file := range files {
 		items = append(items, s.read(t, file)...)
@@ -122,6 +131,9 @@ func (s *scenario) enriched(t testing.TB, files ...string) (events []*parsers.Ev
 	for _, i := range items {
 		log := pass.Log("", i.file)
 		log.Line(i.event.Origin.Offset, 0, time.Unix(0, 0))
+		if !i.lesson {
+			i.event.Drop(f)
+		}
 		if i.lesson {
 			log.Lesson(i.event)
 		} else {
@@ -212,4 +224,223 @@ func TestAttempts(t *testing.T) {
 	if len(seen) < 10 {
 		t.Errorf("too few to tell: %v", seen)
 	}
+}
+
+// restCheckpoint is what Flink's REST API says of one.
+type restCheckpoint struct {
+	ID          int64  `json:"id"`
+	Status      string `json:"status"`
+	IsSavepoint bool   `json:"is_savepoint"`
+	Triggered   int64  `json:"trigger_timestamp"`
+	Duration    int64  `json:"end_to_end_duration"`
+	Failure     string `json:"failure_message"`
+}
+
+func (c *restCheckpoint) ended() int64 { return c.Triggered + c.Duration }
+
+// isCounted reports whether a failure is one of checkpointing, by the words of REST.
+func (c *restCheckpoint) isCounted() bool {
+	switch {
+	case c.Status != "FAILED":
+		return false
+	case regexp.MustCompile(`suspending|shutdown|Job is (suspended|canceled)|not in state RUNNING|was not running|Task (has )?(not ready|failed)|subsumed|tasks? (is|are) (closing|not running)|superseded`).MatchString(c.Failure):
+		return false
+	}
+	return true
+}
+
+// history returns the finished checkpoints of a job, in the order of their ids.
+func (s *scenario) history(t testing.TB, job int) (all []restCheckpoint) {
+	t.Helper()
+	var rest struct {
+		History []restCheckpoint `json:"history"`
+	}
+	readJSON(t, filepath.Join(s.dir, "rest", "job-"+strconv.Itoa(job+1)+"-checkpoints.json"), &rest)
+	for _, c := range rest.History {
+		if s.version() == "1.9.3" {
+			c.IsSavepoint = false // no line of it tells
+		}
+		if c.Status != "IN_PROGRESS" {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b restCheckpoint) int { return int(a.ID - b.ID) })
+	return all
+}
+
+// TestFailuresInARow compares failures_in_a_row, the last completed checkpoint and the
+// number of summaries with the history in REST.
+func TestFailuresInARow(t *testing.T) {
+	ends, counted, summaries := 0, 0, 0
+	for _, s := range scenarios(t) {
+		events := s.enriched(t, s.files("jobmanager.log")...)
+		for n, job := range s.Jobs {
+			history := s.history(t, n)
+			byID := map[int64][]*parsers.Event{}
+			told := map[int64]int{}
+			for _, e := range events {
+				if value(e, parsers.JobID) != job {
+					continue
+				}
+				id, _ := e.Int(parsers.CheckpointID)
+				byID[id] = append(byID[id], e)
+				if e.Kind.Name == "checkpoint_failure_summary" {
+					told[id]++
+				}
+			}
+			for _, c := range history {
+				want := 0
+				if c.isCounted() {
+					want = 1
+				}
+				if told[c.ID] != want {
+					t.Errorf("%s job %d checkpoint %d (%s %s): %d summaries", s.name(), n+1, c.ID, c.Status, c.Failure, told[c.ID])
+				}
+				counted += want
+				summaries += told[c.ID]
+				for _, e := range byID[c.ID] {
+					got, ok := e.Int(parsers.FailuresInARow)
+					if !ok || c.IsSavepoint {
+						continue
+					}
+					inARow, last := restPast(history, &c)
+					if int(got) != inARow || value(e, parsers.LastCompletedID) != last {
+						t.Errorf("%s:%d job %d checkpoint %d %s: %d in a row after %q, want %d after %q", s.name(), e.Origin.Line, n+1, c.ID, e.Kind.Name,
+							got, value(e, parsers.LastCompletedID), inARow, last)
+					}
+					ends++
+				}
+			}
+		}
+	}
+	t.Logf("%d ends, %d counted failures, %d summaries", ends, counted, summaries)
+	if ends < 500 || counted < 200 {
+		t.Error("too few to tell")
+	}
+}
+
+// restPast returns how many counted failures a job had in a row when a checkpoint ended, and
+// which one completed before.
+func restPast(history []restCheckpoint, at *restCheckpoint) (failures int, last string) {
+	var completed int64
+	for _, c := range history {
+		if c.ID < at.ID && c.Status == "COMPLETED" && !c.IsSavepoint && c.ended() <= at.ended() {
+			completed = c.ID
+		}
+	}
+	if completed > 0 {
+		last = strconv.FormatInt(completed, 10)
+	}
+	if at.Status == "COMPLETED" {
+		return 0, last
+	}
+	for _, c := range history {
+		if c.ID > completed && c.ended() <= at.ended() && c.isCounted() && !c.IsSavepoint {
+			failures++
+		}
+	}
+	return failures, last
+}
+
+// TestStatistics compares the vertices that a failed checkpoint waited for with REST.
+func TestStatistics(t *testing.T) {
+	compared := 0
+	for _, s := range scenarios(t) {
+		for n, job := range s.Jobs {
+			file := filepath.Join(s.dir, "rest", "job-"+strconv.Itoa(n+1)+"-failed-vertices.json")
+			if _, err := os.Stat(file); err != nil {
+				continue
+			}
+			var failed map[string]map[string][2]int
+			readJSON(t, file, &failed)
+			for _, e := range s.enriched(t, s.files("jobmanager.log")...) {
+				vertices, ok := failed[value(e, parsers.CheckpointID)]
+				if value(e, parsers.JobID) != job || !ok || !slices.Contains([]string{"checkpoint_statistics", "checkpoint_failure_summary"}, e.Kind.Name) {
+					continue
+				}
+				var want []string
+				for name, n := range vertices {
+					if n[0] < n[1] {
+						want = append(want, name+" "+strconv.Itoa(n[0])+"/"+strconv.Itoa(n[1]))
+					}
+				}
+				slices.Sort(want)
+				// A name can have a comma of its own.
+				got := value(e, parsers.IncompleteVertices)
+				for _, w := range want {
+					before := len(got)
+					if got = strings.Replace(got, w, "", 1); len(got) == before {
+						t.Errorf("%s job %d checkpoint %s: %q is not in %q", s.name(), n+1, value(e, parsers.CheckpointID), w, got)
+					}
+				}
+				if strings.Trim(got, ", ") != "" {
+					t.Errorf("%s job %d checkpoint %s: REST does not know %q", s.name(), n+1, value(e, parsers.CheckpointID), got)
+				}
+				compared++
+			}
+		}
+	}
+	if t.Logf("%d events", compared); compared < 40 {
+		t.Error("too few to tell")
+	}
+}
+
+// TestJobs says of how many events of TaskManagers the job is known, and checks it: where
+// the cluster had one job it is that one, and where the layout prints the job it is the
+// one that is printed.
+func TestJobs(t *testing.T) {
+	type count struct{ events, jobs, tasks, candidates int }
+	counts := map[string]*count{}
+	for _, s := range scenarios(t) {
+		files := slices.Concat(s.files("taskmanager-*.log"))
+		printed := map[string]string{} // by file and line
+		for _, file := range files {
+			for _, i := range s.read(t, file) {
+				if !i.lesson && i.event.Has(parsers.JobID) {
+					printed[file+":"+strconv.Itoa(i.event.Origin.Line)] = value(i.event, parsers.JobID)
+				}
+			}
+		}
+		for _, file := range files {
+			for _, e := range s.without(t, parsers.JobID, file) {
+				if value(e, parsers.Component) != "taskmanager" {
+					continue
+				}
+				job, jobs := value(e, parsers.JobID), "one job"
+				if len(s.Jobs) > 1 {
+					jobs = "several"
+				}
+				c := counts[s.version()+"\t"+jobs+"\t"+e.Kind.Name]
+				if c == nil {
+					c = &count{}
+					counts[s.version()+"\t"+jobs+"\t"+e.Kind.Name] = c
+				}
+				c.events++
+				if job != "" {
+					c.jobs++
+				}
+				if e.Has(parsers.TaskName) {
+					c.tasks++
+				}
+				if e.Has(parsers.JobCandidates) {
+					c.candidates++
+				}
+				if want, ok := printed[file+":"+strconv.Itoa(e.Origin.Line)]; ok && job != "" && job != want {
+					t.Errorf("%s:%d %s: job %s, the line prints %s", file, e.Origin.Line, e.Kind.Name, job, want)
+				}
+				if len(s.Jobs) == 1 && job != s.Jobs[0] {
+					t.Errorf("%s:%d %s: job %q, and there is only %s", file, e.Origin.Line, e.Kind.Name, job, s.Jobs[0])
+				}
+			}
+		}
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	_, _ = w.Write([]byte("Flink\tcluster of\tevent\tevents\tjob\tcandidates\ttask\n"))
+	for _, key := range slices.Sorted(maps.Keys(counts)) {
+		c := counts[key]
+		fmt.Fprintf(w, "%s\t%d\t%d %%\t%d %%\t%d %%\n", key, c.events, 100*c.jobs/c.events, 100*c.candidates/c.events, 100*c.tasks/c.events)
+	}
+	_ = w.Flush()
+	t.Logf("\n%s", b.String())
 }
