@@ -402,6 +402,8 @@ func differ(got, want map[Field]string, s shape) string {
 		switch {
 		case f == Thread || f == RecordTime || f == Container || f == Pod || slices.Contains(s.lost, f):
 			continue
+		case f == Part: // whether a trace is in the record of its header
+			continue
 		case f == Time && s.precision == 0:
 			continue
 		case f == Reason && slices.Contains(s.lost, Component):

@@ -31,9 +31,16 @@ type stream struct {
 	trace     trace
 	reason    *failureReason // the first that the trace names
 	threshold exception      // in the trace; its class is nil where there is none
+	sentence  sentence       // where it stands
 
 	emittedOf int // record of the last event that was emitted
 	parts     int // how many events of it were emitted
+}
+
+// sentence is where a sentence stands.
+type sentence struct {
+	offset int64
+	record int
 }
 
 // maxPartial bounds a line that comes in parts; what is longer is cut.
@@ -194,7 +201,7 @@ func (s *stream) below(origin *Origin, line []byte) {
 		}
 	}
 	if s.threshold.class == nil && s.source.parser.table.inTrace.match(ex.words, &s.source.scratch) {
-		s.threshold = ex
+		s.threshold, s.sentence = ex, sentence{origin.Offset, s.source.records}
 	}
 }
 
@@ -217,7 +224,7 @@ func (s *stream) orphan(origin *Origin, line []byte) {
 	if !ok || !s.source.parser.table.inTrace.match(ex.words, &s.source.scratch) {
 		return
 	}
-	s.open, s.skipped, s.threshold = true, nil, ex
+	s.open, s.skipped, s.threshold, s.sentence = true, nil, ex, sentence{origin.Offset, s.source.records}
 	s.origin, s.record, s.stamp, s.header = *origin, s.source.records, nil, layout.Line{}
 	s.message, s.trace, s.reason = ascii.TrimRight(line), t, nil
 }
@@ -298,6 +305,8 @@ func (s *stream) addThreshold() {
 	if s.message == nil {
 		s.message = s.header.Message()
 	}
+	// A chunk's end can part the sentence from the header: its own place identifies it.
+	s.origin.Offset, s.record = s.sentence.offset, s.sentence.record
 	s.deliver(e)
 }
 

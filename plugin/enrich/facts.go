@@ -20,6 +20,10 @@ type attempt struct {
 	TM          string `json:",omitempty"`
 	Host        string `json:",omitempty"`
 	Port        int    `json:",omitempty"`
+	// Named, Placed and Owned are the lines that told its task, its host and its job.
+	Named  place `json:",omitzero"`
+	Placed place `json:",omitzero"`
+	Owned  place `json:",omitzero"`
 	// Log is the name of the TaskManager's log that has it, Began the first line there of
 	// it, and Ended the one that says it is over.
 	Log   string `json:",omitempty"`
@@ -41,16 +45,23 @@ func (a *attempt) gone(*State) {
 }
 
 // slot is a slot of a TaskManager: slot/<cluster>/<allocation id>.
-type slot struct{ Job string }
+type slot struct {
+	Job  string
+	Told place
+}
 
 // graph is an execution graph, whose id begins its attempts' since Flink 1.16:
 // graph/<cluster>/<graph id>.
-type graph struct{ Job string }
+type graph struct {
+	Job  string
+	Told place
+}
 
 // vertex is a vertex of a job: vertex/<cluster>/<job>/<vertex id>; without the job where
 // the line did not tell it.
 type vertex struct {
 	Task string
+	Told place
 	// Several says that jobs differ in what they call it.
 	Several bool `json:",omitempty"`
 }
@@ -159,7 +170,7 @@ func keepInt(to *int, e *parsers.Event, f parsers.Field) bool {
 }
 
 // learnAttempt takes what an event tells of the attempt that it names.
-func (l *Log) learnAttempt(e *parsers.Event) *attempt {
+func (l *Log) learnAttempt(e *parsers.Event, p place) *attempt {
 	id := text(e, parsers.TaskAttemptID)
 	if id == "" {
 		return nil
@@ -173,32 +184,36 @@ func (l *Log) learnAttempt(e *parsers.Event) *attempt {
 		a = obtain(l.state, func() *attempt { return &attempt{Subtask: -1, Parallelism: -1, Number: -1} }, "attempt", key...)
 	}
 	parts, isLong := splitAttemptID([]byte(id))
-	changed := keep(&a.Job, e, parsers.JobID)
-	changed = keep(&a.TM, e, parsers.TMID) || changed
-	changed = keep(&a.Host, e, parsers.Host) || changed
-	changed = keepInt(&a.Port, e, parsers.DataPort) || changed
-	changed = keep(&a.Vertex, e, parsers.VertexID) || changed
-	if a.tasks == nil {
-		changed = keep(&a.Task, e, parsers.TaskName) || changed
-		changed = keepInt(&a.Subtask, e, parsers.SubtaskIndex) || changed
-		changed = keepInt(&a.Parallelism, e, parsers.Parallelism) || changed
+	changed := a.own(text(e, parsers.JobID), p)
+	if keep(&a.TM, e, parsers.TMID) || e.Has(parsers.Host) && p.before(a.Placed) {
+		keep(&a.Host, e, parsers.Host)
+		keepInt(&a.Port, e, parsers.DataPort)
+		keepInt(&a.Number, e, parsers.TaskAttemptNum)
+		a.Placed.earliest(p)
+		changed = true
 	}
-	changed = keepInt(&a.Number, e, parsers.TaskAttemptNum) || changed
+	if e.Has(parsers.TaskName) && (a.Named.isZero() || p.before(a.Named)) {
+		if a.tasks == nil {
+			keep(&a.Task, e, parsers.TaskName)
+			keepInt(&a.Subtask, e, parsers.SubtaskIndex)
+			keepInt(&a.Parallelism, e, parsers.Parallelism)
+		}
+		a.Named, changed = p, true
+	}
+	changed = keep(&a.Vertex, e, parsers.VertexID) || changed
 	if isLong && a.Vertex == "" {
 		a.Vertex, a.Number, changed = parts.vertex, parts.number, true
 	}
-	if a.Job == "" {
-		if s := find[*slot](l.state, "slot", l.cluster, text(e, parsers.AllocationID)); s != nil && e.Has(parsers.AllocationID) {
-			a.Job, changed = s.Job, true
-		} else if g := find[*graph](l.state, "graph", l.cluster, parts.graph); isLong && g != nil {
-			a.Job, changed = g.Job, true
-		}
+	if s := find[*slot](l.state, "slot", l.cluster, text(e, parsers.AllocationID)); s != nil && s.Told.notAfter(p) {
+		changed = a.own(s.Job, p) || changed
+	} else if g := find[*graph](l.state, "graph", l.cluster, parts.graph); isLong && g != nil && g.Told.notAfter(p) {
+		changed = a.own(g.Job, p) || changed
 	}
-	if isLong && a.Job != "" && find[*graph](l.state, "graph", l.cluster, parts.graph) == nil {
-		l.learnGraph(parts.graph, a.Job)
+	if isLong && a.Job != "" {
+		l.learnGraph(parts.graph, a.Job, p)
 	}
 	if a.Vertex != "" && a.Task != "" {
-		l.learnVertex(a)
+		l.learnVertex(a, p)
 	}
 	if changed {
 		l.state.touch(joinKey("attempt", key))
@@ -206,68 +221,84 @@ func (l *Log) learnAttempt(e *parsers.Event) *attempt {
 	return a
 }
 
-func (l *Log) learnGraph(id, jobID string) {
+// own notes a line that says whose the attempt is, and reports whether that is new.
+func (a *attempt) own(jobID string, p place) bool {
+	if jobID == "" || !a.Owned.isZero() && !p.before(a.Owned) {
+		return false
+	}
+	a.Job, a.Owned = jobID, p
+	return true
+}
+
+func (l *Log) learnGraph(id, jobID string, p place) {
 	g := obtain(l.state, func() *graph { return &graph{} }, "graph", l.cluster, id)
-	if g.Job != jobID {
-		g.Job = jobID
+	if g.Told.isZero() || p.before(g.Told) {
+		g.Job, g.Told = jobID, p
 		l.state.touch(joinKey("graph", []string{l.cluster, id}))
 	}
 }
 
 // learnVertex remembers what a vertex is called, by its job and, for lines that do not
 // tell the job, without.
-func (l *Log) learnVertex(a *attempt) {
+func (l *Log) learnVertex(a *attempt, p place) {
 	for _, jobID := range slices.Compact([]string{a.Job, ""}) {
 		v := obtain(l.state, func() *vertex { return &vertex{Task: a.Task} }, "vertex", l.cluster, jobID, a.Vertex)
-		if v.Task != a.Task && !v.Several {
-			v.Several = true
+		if isOther := v.Task != a.Task && !v.Several; isOther || v.Told.isZero() || p.before(v.Told) {
+			v.Several = v.Several || isOther
+			v.Told.earliest(p)
 			l.state.touch(joinKey("vertex", []string{l.cluster, jobID, a.Vertex}))
 		}
 	}
 }
 
-// vertexName returns what a vertex of a job is called, "" where that is not known.
-func (l *Log) vertexName(jobID, id string) string {
+// vertexName returns what a vertex of a job is called, "" where no line before a place
+// tells.
+func (l *Log) vertexName(jobID, id string, p place) string {
 	for _, jobID := range slices.Compact([]string{jobID, ""}) {
-		if v := find[*vertex](l.state, "vertex", l.cluster, jobID, id); v != nil && !v.Several {
+		if v := find[*vertex](l.state, "vertex", l.cluster, jobID, id); v != nil && !v.Several && v.Told.notAfter(p) {
 			return v.Task
 		}
 	}
 	return ""
 }
 
-// addAttempt adds to an event what is known of the attempt that it names.
-func (l *Log) addAttempt(e *parsers.Event) {
+// addAttempt adds to an event what lines before it tell of the attempt that it names.
+func (l *Log) addAttempt(e *parsers.Event, p place) {
 	id := e.Text(parsers.TaskAttemptID)
 	if id == nil {
 		return
 	}
 	if a := find[*attempt](l.state, "attempt", l.cluster, string(id)); a != nil {
-		fill(e, parsers.TaskName, a.Task)
-		fillInt(e, parsers.SubtaskIndex, a.Subtask)
-		fillInt(e, parsers.Parallelism, a.Parallelism)
-		fillInt(e, parsers.TaskAttemptNum, a.Number)
-		fill(e, parsers.VertexID, a.Vertex)
-		fill(e, parsers.JobID, a.Job)
-		fill(e, parsers.TMID, a.TM)
-		if a.Host != "" {
-			fill(e, parsers.Host, a.Host)
-			fillInt(e, parsers.DataPort, a.Port)
+		if !a.Named.isZero() && a.Named.notAfter(p) {
+			fill(e, parsers.TaskName, a.Task)
+			fillInt(e, parsers.SubtaskIndex, a.Subtask)
+			fillInt(e, parsers.Parallelism, a.Parallelism)
+		}
+		if !a.Owned.isZero() && a.Owned.notAfter(p) {
+			fill(e, parsers.JobID, a.Job)
+		}
+		if !a.Placed.isZero() && a.Placed.notAfter(p) {
+			fillInt(e, parsers.TaskAttemptNum, a.Number)
+			fill(e, parsers.TMID, a.TM)
+			if a.Host != "" {
+				fill(e, parsers.Host, a.Host)
+				fillInt(e, parsers.DataPort, a.Port)
+			}
 		}
 	}
 	if parts, ok := splitAttemptID(id); ok {
-		if g := find[*graph](l.state, "graph", l.cluster, parts.graph); g != nil {
+		if g := find[*graph](l.state, "graph", l.cluster, parts.graph); g != nil && g.Told.notAfter(p) {
 			fill(e, parsers.JobID, g.Job)
 		}
 		fill(e, parsers.VertexID, parts.vertex)
 		fillInt(e, parsers.SubtaskIndex, parts.subtask)
 		fillInt(e, parsers.TaskAttemptNum, parts.number)
-		fill(e, parsers.TaskName, l.vertexName(text(e, parsers.JobID), parts.vertex))
+		fill(e, parsers.TaskName, l.vertexName(text(e, parsers.JobID), parts.vertex, p))
 	}
 }
 
 // nameVertices puts names in the place of ids in a list like "<vertex id> 1/2, …".
-func (l *Log) nameVertices(e *parsers.Event, f parsers.Field) {
+func (l *Log) nameVertices(e *parsers.Event, f parsers.Field, p place) {
 	list := e.Text(f)
 	if list == nil {
 		return
@@ -279,7 +310,7 @@ func (l *Log) nameVertices(e *parsers.Event, f parsers.Field) {
 			named = append(named, ", "...)
 		}
 		id, rest, ok := bytes.Cut(item, []byte(" "))
-		if name := l.vertexName(jobID, string(id)); ok && name != "" {
+		if name := l.vertexName(jobID, string(id), p); ok && name != "" {
 			named = append(append(append(named, name...), ' '), rest...)
 		} else {
 			named = append(named, item...)

@@ -20,6 +20,9 @@ import (
 // Fingerprint names a chunk: its tag and content, and who rendered it.
 type Fingerprint [16]byte
 
+// String returns the fingerprint in hexadecimal digits.
+func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }
+
 // NewFingerprint returns the fingerprint of a chunk. renderer tells apart outputs that
 // render the same chunk in different ways.
 func NewFingerprint(renderer uint64, tag string, chunk []byte) (f Fingerprint) {
@@ -42,11 +45,12 @@ type Journal struct {
 	dir      string // empty: memory only
 	maxBytes int64
 
-	mu      sync.Mutex
-	entries map[Fingerprint]*list.Element // of *journalEntry
-	order   list.List                     // oldest first
-	bytes   int64
-	evicted int
+	mu       sync.Mutex
+	released []Fingerprint                 // whose files are still there, oldest first
+	entries  map[Fingerprint]*list.Element // of *journalEntry
+	order    list.List                     // oldest first
+	bytes    int64
+	evicted  int
 }
 
 type journalEntry struct {
@@ -99,7 +103,19 @@ func OpenJournal(dir string, maxBytes int64) (*Journal, error) {
 }
 
 func (j *Journal) path(f Fingerprint) string {
-	return filepath.Join(j.dir, hex.EncodeToString(f[:])+journalSuffix)
+	return filepath.Join(j.dir, f.String()+journalSuffix)
+}
+
+// Keep forgets the entries that keep does not want.
+func (j *Journal) Keep(keep func(Fingerprint) bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for f, el := range j.entries {
+		if !keep(f) {
+			j.forget(el)
+			j.remove(f)
+		}
+	}
 }
 
 // Empty reports whether the journal has no entry, so that no chunk can be a retry.
@@ -166,14 +182,27 @@ func (j *Journal) Delivered(f Fingerprint, n int) {
 	}
 }
 
-// Release forgets a chunk that is delivered.
-func (j *Journal) Release(f Fingerprint) {
+// maxReleased is how many chunks that are delivered keep their files: a process that is
+// killed before Fluent Bit has noted the OK is given the chunk again.
+const maxReleased = 16
+
+// Release forgets a chunk that is delivered, and returns those whose files are gone.
+func (j *Journal) Release(f Fingerprint) (gone []Fingerprint) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if el, ok := j.entries[f]; ok {
-		j.forget(el)
+	el, ok := j.entries[f]
+	if !ok {
+		return nil
+	}
+	j.forget(el)
+	j.released = append(j.released, f)
+	if n := len(j.released) - maxReleased; n > 0 {
+		gone, j.released = j.released[:n:n], j.released[n:]
+	}
+	for _, f := range gone {
 		j.remove(f)
 	}
+	return gone
 }
 
 // Evicted returns how many entries were dropped because the journal was full. A retry

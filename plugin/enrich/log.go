@@ -1,10 +1,12 @@
 package enrich
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
+
+	jsoniter "github.com/json-iterator/go"
 
 	"flink-loki/parsers"
 )
@@ -28,8 +30,10 @@ type logFile struct {
 	// Deploying is, by task and subtask, the attempt that was last said to be deployed.
 	Deploying map[string]string `json:",omitempty"`
 
-	Snapshots map[string]snapshot `json:",omitempty"` // that RocksDB takes, by thread
-	Stalls    []stalls            `json:",omitempty"`
+	// Of a RocksDB.
+	Snapshots []snapshot `json:",omitempty"`
+	Flushes   []flush    `json:",omitempty"`
+	Stalls    []stalls   `json:",omitempty"`
 }
 
 // liveJob is a time that a job lives on a TaskManager.
@@ -40,7 +44,7 @@ type liveJob struct {
 }
 
 func (f *logFile) size() int {
-	n := 300 + len(f.Spans)*24 + len(f.Jobs)*160 + len(f.Snapshots)*150
+	n := 300 + len(f.Spans)*24 + len(f.Jobs)*160 + len(f.Snapshots)*150 + len(f.Flushes)*80
 	for k, v := range f.Properties {
 		n += len(k) + len(v) + 32
 	}
@@ -51,6 +55,18 @@ func (f *logFile) size() int {
 		n += 100 + len(s.Minutes)*300
 	}
 	return n
+}
+
+// Learner is the output that reads logs only to learn: what it has read of a log is the
+// beginning for the other outputs.
+const Learner = "learn"
+
+func (f *logFile) clone() *logFile {
+	c := &logFile{}
+	if b, err := jsoniter.Marshal(f); err != nil || jsoniter.Unmarshal(b, c) != nil {
+		return &logFile{}
+	}
+	return c
 }
 
 func (f *logFile) added(*State) {}
@@ -106,7 +122,12 @@ func (p *Pass) Log(cluster, file string) *Log {
 	name := logName(file)
 	l := &Log{Pass: p, name: name, id: hashName(name), cluster: cluster, from: -1}
 	l.key = joinKey("log", []string{p.teller.id, name})
-	l.file = obtain(p.state, func() *logFile { return &logFile{} }, "log", p.teller.id, name)
+	l.file = obtain(p.state, func() *logFile {
+		if learnt := find[*logFile](p.state, "log", Learner, name); learnt != nil {
+			return learnt.clone()
+		}
+		return &logFile{}
+	}, "log", p.teller.id, name)
 	p.logs[file] = l
 	return l
 }
@@ -207,10 +228,10 @@ func (l *Log) isRepeated(e *parsers.Event) bool {
 
 // lessons say what the lines that are no events teach.
 var lessons = map[string]func(*Log, *parsers.Event, place){
-	"slot_requested": func(l *Log, e *parsers.Event, _ place) {
+	"slot_requested": func(l *Log, e *parsers.Event, p place) {
 		id, jobID := text(e, parsers.AllocationID), text(e, parsers.JobID)
-		if s := obtain(l.state, func() *slot { return &slot{} }, "slot", l.cluster, id); s.Job != jobID {
-			s.Job = jobID
+		if s := obtain(l.state, func() *slot { return &slot{} }, "slot", l.cluster, id); s.Told.isZero() || p.before(s.Told) {
+			s.Job, s.Told = jobID, p
 			l.state.touch(joinKey("slot", []string{l.cluster, id}))
 		}
 	},
@@ -225,19 +246,19 @@ var lessons = map[string]func(*Log, *parsers.Event, place){
 			l.file.TM, l.file.Started, l.dirty = text(e, parsers.TMID), p, true
 		}
 	},
-	"execution_graph_created": func(l *Log, e *parsers.Event, _ place) {
-		l.learnGraph(text(e, parsers.GraphID), text(e, parsers.JobID))
+	"execution_graph_created": func(l *Log, e *parsers.Event, p place) {
+		l.learnGraph(text(e, parsers.GraphID), text(e, parsers.JobID), p)
 	},
 	"property_loaded": func(l *Log, e *parsers.Event, _ place) {
-		key := text(e, parsers.Property)
-		if !strings.HasPrefix(key, "execution.checkpointing.") && !strings.HasPrefix(key, "state.") ||
-			len(l.file.Properties) == maxProperties || l.file.Properties[key] == text(e, parsers.PropertyValue) {
+		key, value := e.Text(parsers.Property), e.Text(parsers.PropertyValue)
+		if !bytes.HasPrefix(key, []byte("execution.checkpointing.")) && !bytes.HasPrefix(key, []byte("state.")) ||
+			len(l.file.Properties) == maxProperties || l.file.Properties[string(key)] == string(value) {
 			return
 		}
 		if l.file.Properties == nil {
 			l.file.Properties = map[string]string{}
 		}
-		l.file.Properties[key], l.dirty = text(e, parsers.PropertyValue), true
+		l.file.Properties[string(key)], l.dirty = string(value), true
 	},
 	"version_logged": func(l *Log, e *parsers.Event, _ place) {
 		l.dirty = keep(&l.file.Version, e, parsers.FlinkVersion) || l.dirty
@@ -289,15 +310,16 @@ func init() {
 		"task_state_changed": (*Log).taskChanged,
 		"task_received":      (*Log).taskReceived,
 
-		"checkpoint_triggered":    (*Log).triggered,
-		"checkpoint_completed":    (*Log).ended,
-		"checkpoint_expired":      (*Log).ended,
-		"checkpoint_declined":     (*Log).ended,
-		"checkpoint_discarded":    (*Log).ended,
-		"checkpoint_failed":       (*Log).ended,
-		"checkpoint_statistics":   (*Log).statistics,
-		"checkpoint_late_message": (*Log).late,
-		"checkpoint_late_decline": (*Log).lateDecline,
+		"checkpoint_triggered":                  (*Log).triggered,
+		"checkpoint_completed":                  (*Log).ended,
+		"checkpoint_expired":                    (*Log).ended,
+		"checkpoint_declined":                   (*Log).ended,
+		"checkpoint_discarded":                  (*Log).ended,
+		"checkpoint_failed":                     (*Log).ended,
+		"checkpoint_statistics":                 (*Log).statistics,
+		"checkpoint_late_message":               (*Log).late,
+		"checkpoint_late_decline":               (*Log).lateDecline,
+		"checkpoint_failure_threshold_exceeded": (*Log).thresholdExceeded,
 
 		"snapshot_async_failed": (*Log).slowTask,
 		"barrier_overtaken":     (*Log).slowTask,
@@ -305,6 +327,8 @@ func init() {
 		"rocksdb_snapshot_started":  (*Log).snapshotStarted,
 		"rocksdb_snapshot_finished": (*Log).snapshotFinished,
 		"rocksdb_snapshot_failed":   (*Log).snapshotFinished,
+		"rocksdb_flush_started":     (*Log).flushStarted,
+		"rocksdb_flush_finished":    (*Log).flushFinished,
 	}
 }
 
@@ -320,22 +344,22 @@ func (l *Log) Event(e *parsers.Event) {
 		if l.file.TM != "" && l.file.Started.before(p) {
 			fill(e, parsers.TMID, l.file.TM)
 		}
-		l.addAttempt(e)
+		l.addAttempt(e, p)
 		l.addJob(e, p)
 	case "kafka":
 		l.addJob(e, p)
 	default:
-		l.learnAttempt(e)
-		l.addAttempt(e)
+		l.learnAttempt(e, p)
+		l.addAttempt(e, p)
 	}
 	if handle := handlers[e.Kind.Name]; handle != nil {
 		handle(l, e, p)
 	}
-	l.addCheckpoint(e)
+	l.addCheckpoint(e, p)
 	if isStall(e) {
 		l.stall(e, p)
 	} else {
-		l.emit(e)
+		l.emit(e, false)
 	}
 	l.tell(p)
 }

@@ -3,13 +3,15 @@ package enrich
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"flink-loki/parsers"
 )
 
 // job is a job: job/<cluster>/<job id>. Its checkpoints are facts of their own.
 type job struct {
-	Name string `json:",omitempty"`
+	Name  string `json:",omitempty"`
+	Named place  `json:",omitzero"` // the line that told it
 	// Started is the line that says it starts: what it did before there was no line of.
 	Started place `json:",omitzero"`
 	// State is its last state, and Changed the line that says so.
@@ -162,9 +164,16 @@ func (l *Log) jobStarted(e *parsers.Event, p place) {
 	if j == nil {
 		return
 	}
-	keep(&j.Name, e, parsers.JobName)
+	j.name(e, p)
 	j.Started.earliest(p)
 	l.state.touch(j.key)
+}
+
+func (j *job) name(e *parsers.Event, p place) {
+	if e.Has(parsers.JobName) && (j.Named.isZero() || p.before(j.Named)) {
+		keep(&j.Name, e, parsers.JobName)
+		j.Named = p
+	}
 }
 
 // terminal are the states of a job that are its last.
@@ -177,7 +186,7 @@ func (l *Log) jobChanged(e *parsers.Event, p place) {
 	if j == nil {
 		return
 	}
-	keep(&j.Name, e, parsers.JobName)
+	j.name(e, p)
 	to := text(e, parsers.ToState)
 	switch from := text(e, parsers.FromState); {
 	case from == "CREATED" || from == "INITIALIZING":
@@ -273,7 +282,7 @@ func (l *Log) ended(e *parsers.Event, p place) {
 	if counted, _ := e.Bool(parsers.Counted); counted {
 		c.Counted.earliest(p)
 	}
-	l.tellStory(c, e, how)
+	l.tellStory(c, e, how, p)
 	l.state.touch(c.key())
 
 	if !c.Triggered.isZero() && c.Triggered.notAfter(p) {
@@ -360,28 +369,52 @@ func (l *Log) late(e *parsers.Event, p place) {
 		fill(e, parsers.After, "unknown")
 	}
 	l.slowTask(e, p)
-	fill(e, parsers.FailureKey, c.failureKey())
+	fill(e, parsers.FailureKey, c.failureKey(p))
 }
 
 func (l *Log) lateDecline(e *parsers.Event, p place) {
 	if c := l.checkpointOf(e, false); c != nil {
-		fill(e, parsers.FailureKey, c.failureKey())
+		fill(e, parsers.FailureKey, c.failureKey(p))
 	}
 }
 
+// thresholdExceeded says which job it was whose sentence a chunk's end has parted from its
+// header, where the log is that of one job only.
+func (l *Log) thresholdExceeded(e *parsers.Event, p place) {
+	if e.Has(parsers.JobID) {
+		return
+	}
+	only := ""
+	prefix := joinKey("job", []string{l.cluster}) + "/"
+	for key, h := range l.state.facts {
+		j, ok := h.fact.(*job)
+		if !ok || !strings.HasPrefix(key, prefix) || !l.isWhole(j.Started) || !j.Started.before(p) ||
+			slices.Contains(terminal, j.State) && j.Changed.before(p) {
+			continue
+		}
+		if only != "" {
+			return
+		}
+		only = strings.TrimPrefix(key, prefix)
+	}
+	fill(e, parsers.JobID, only)
+}
+
 // addCheckpoint adds what is known of the checkpoint and job that an event is about.
-func (l *Log) addCheckpoint(e *parsers.Event) {
+func (l *Log) addCheckpoint(e *parsers.Event, p place) {
 	j := l.jobOf(e, false)
 	if j == nil {
 		return
 	}
-	fill(e, parsers.JobName, j.Name)
+	if !j.Named.isZero() && j.Named.notAfter(p) {
+		fill(e, parsers.JobName, j.Name)
+	}
 	id, ok := e.Int(parsers.CheckpointID)
 	if !ok {
 		return
 	}
 	c := j.find(id)
-	if c == nil {
+	if c == nil || c.Triggered.isZero() || !c.Triggered.notAfter(p) {
 		return
 	}
 	if c.Type != "" && !e.Has(parsers.CheckpointType) {
@@ -392,10 +425,10 @@ func (l *Log) addCheckpoint(e *parsers.Event) {
 	}
 }
 
-// failureKey names one failure, which Flink tells in several lines; "" where it is not
-// known when the checkpoint was triggered, or it did not fail.
-func (c *checkpoint) failureKey() string {
-	if c.TriggerTime == 0 || c.Counted.isZero() && c.End == pending || c.End == completed {
+// failureKey names one failure, which Flink tells in several lines; "" where no line
+// before a place tells when the checkpoint was triggered, or that it failed.
+func (c *checkpoint) failureKey(p place) string {
+	if c.TriggerTime == 0 || !c.Triggered.notAfter(p) || c.Ended.isZero() || !c.Ended.notAfter(p) || c.End == completed {
 		return ""
 	}
 	return c.Cluster + "/" + c.Job + "/" + strconv.FormatInt(c.ID, 10) + "/" + strconv.FormatInt(c.TriggerTime, 10)

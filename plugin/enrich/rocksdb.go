@@ -8,43 +8,84 @@ import (
 	"flink-loki/parsers"
 )
 
-// snapshot is a snapshot that RocksDB takes.
+// snapshot is a snapshot that a thread of RocksDB takes, or took.
 type snapshot struct {
-	Started    place
+	Thread     string
 	Checkpoint int64 `json:",omitempty"`
+	Started    place
+	Finished   place `json:",omitzero"`
 }
 
-// maxSnapshots bounds the snapshots of one database that run at a time.
-const maxSnapshots = 64
+// flush is a flush by a job of RocksDB.
+type flush struct {
+	Job     int64
+	Started place
+}
+
+// maxStarts bounds the snapshots and the flushes of a database that are remembered.
+const maxStarts = 64
 
 // snapshotStarted takes that a thread of a database starts a snapshot.
 func (l *Log) snapshotStarted(e *parsers.Event, p place) {
-	if l.file.Snapshots == nil {
-		l.file.Snapshots = map[string]snapshot{}
-	}
-	thread := text(e, parsers.Thread)
-	if old, ok := l.file.Snapshots[thread]; ok && p.before(old.Started) || len(l.file.Snapshots) == maxSnapshots {
-		return
-	}
 	id, _ := e.Int(parsers.CheckpointID)
-	l.file.Snapshots[thread], l.dirty = snapshot{p, id}, true
+	s := snapshot{Thread: text(e, parsers.Thread), Checkpoint: id, Started: p}
+	l.file.Snapshots = insert(l.file.Snapshots, s, func(s snapshot) place { return s.Started })
+	l.dirty = true
 }
 
 // snapshotFinished says which checkpoint's snapshot ended, and how long it took.
 func (l *Log) snapshotFinished(e *parsers.Event, p place) {
 	thread := text(e, parsers.Thread)
-	s, ok := l.file.Snapshots[thread]
-	if !ok || !s.Started.before(p) || !l.isWhole(s.Started) {
+	for i := len(l.file.Snapshots) - 1; i >= 0; i-- {
+		s := &l.file.Snapshots[i]
+		if s.Thread != thread || !s.Started.before(p) {
+			continue
+		}
+		if l.isWhole(s.Started) {
+			e.SetNumber(parsers.DurationMs, p.msSince(s.Started))
+			if s.Checkpoint > 0 {
+				fillInt(e, parsers.CheckpointID, int(s.Checkpoint))
+			}
+			s.Finished, l.dirty = p, true
+		}
 		return
 	}
-	if !e.Has(parsers.DurationMs) {
-		e.SetNumber(parsers.DurationMs, p.msSince(s.Started))
+}
+
+// flushStarted takes that a flush starts.
+func (l *Log) flushStarted(e *parsers.Event, p place) {
+	if id, ok := e.Int(parsers.RocksDBJob); ok {
+		l.file.Flushes = insert(l.file.Flushes, flush{id, p}, func(f flush) place { return f.Started })
+		l.dirty = true
 	}
-	if s.Checkpoint > 0 {
-		fillInt(e, parsers.CheckpointID, int(s.Checkpoint))
+}
+
+// flushFinished says how long a flush took that started in an earlier chunk.
+func (l *Log) flushFinished(e *parsers.Event, p place) {
+	id, ok := e.Int(parsers.RocksDBJob)
+	if !ok || e.Has(parsers.DurationMs) {
+		return
 	}
-	delete(l.file.Snapshots, thread)
-	l.dirty = true
+	for _, f := range slices.Backward(l.file.Flushes) {
+		if f.Job == id && f.Started.before(p) && l.isWhole(f.Started) {
+			e.SetNumber(parsers.DurationMs, p.msSince(f.Started))
+			return
+		}
+	}
+}
+
+// insert inserts what starts at a place into a list in the order of the places, unless it
+// is there; the first go where there are too many.
+func insert[T any](list []T, added T, started func(T) place) []T {
+	i := len(list)
+	for i > 0 && started(added).before(started(list[i-1])) {
+		i--
+	}
+	if i > 0 && started(list[i-1]) == started(added) {
+		return list
+	}
+	list = slices.Insert(list, i, added)
+	return list[max(0, len(list)-maxStarts):]
 }
 
 // stalls is what RocksDB says of stalled or stopped writes, for one kind and cause.
@@ -86,7 +127,7 @@ var databaseFields = []parsers.Field{
 // first line of each minute and cause, and counts the others.
 func (l *Log) stall(e *parsers.Event, p place) {
 	for _, s := range l.file.Snapshots {
-		if s.Started.before(p) && l.isWhole(s.Started) {
+		if s.Started.before(p) && (s.Finished.isZero() || p.before(s.Finished)) && l.isWhole(s.Started) {
 			e.SetBool(parsers.DuringSnapshot, true)
 			if s.Checkpoint > 0 {
 				fillInt(e, parsers.CheckpointID, int(s.Checkpoint))
@@ -94,7 +135,7 @@ func (l *Log) stall(e *parsers.Event, p place) {
 		}
 	}
 	if !l.holds {
-		l.emit(e)
+		l.emit(e, false)
 		return
 	}
 	m := l.stallMinute(e, p)
@@ -111,9 +152,9 @@ func (l *Log) stall(e *parsers.Event, p place) {
 		l.dirty = true
 	}
 	if isFirst {
-		l.emit(e)
+		l.emit(e, false)
 	}
-	l.sumStalls(p)
+	l.dirty = l.sumStalls(l.file, p, false) || l.dirty
 }
 
 // stallMinute returns the minute of an event.
@@ -143,22 +184,24 @@ func (l *Log) stallMinute(e *parsers.Event, p place) *stallMinute {
 	return &s.Minutes[at]
 }
 
-// sumStalls emits the sums of the minutes that are over at a place.
-func (l *Log) sumStalls(p place) {
-	for i := range l.file.Stalls {
-		s := &l.file.Stalls[i]
+// sumStalls emits the sums of the minutes that are over at a place, or of all where
+// nothing more comes, and reports whether there were any.
+func (p *Pass) sumStalls(f *logFile, at place, all bool) (summed bool) {
+	for i := range f.Stalls {
+		s := &f.Stalls[i]
 		for k := range s.Minutes {
 			m := &s.Minutes[k]
-			age := time.Duration(p.At - (m.Minute+1)*int64(time.Minute))
-			if m.Summed || age < 0 || l.hasGap() && age < patience {
+			age := time.Duration(at.At - (m.Minute+1)*int64(time.Minute))
+			if m.Summed || !all && (age < 0 || f.hasGap() && age < patience) {
 				continue
 			}
-			m.Summed, l.dirty = true, true
+			m.Summed, summed = true, true
 			if m.Lines > 1 {
-				l.emit(m.sum(s))
+				p.emit(m.sum(s), true)
 			}
 		}
 	}
+	return summed
 }
 
 // sum returns the event for the stalls of a minute.

@@ -2,6 +2,7 @@ package enrich
 
 import (
 	"container/list"
+	"os"
 	"sync"
 
 	jsoniter "github.com/json-iterator/go"
@@ -26,6 +27,7 @@ type State struct {
 	stories  map[*checkpoint]struct{} // failures that some output has yet to be told
 	tasks    map[string]*taskIndex    // attempts of TaskManagers, by their log
 	store    *store                   // nil in memory
+	lock     *os.File                 // of the store's directory
 	marks    map[string]bool          // of passes, that were not released
 	released []string                 // and are still in the store
 }
@@ -159,17 +161,16 @@ type Pass struct {
 
 // teller is an output that is told events.
 type teller struct {
-	id string
-	// emit is given each event, and those that are made: their Origin has neither line nor
-	// offset.
-	emit func(*parsers.Event)
+	id   string
+	emit func(e *parsers.Event, isMade bool)
 	// holds says that storms of write stalls are summed up.
 	holds bool
 }
 
-// Begin begins a pass. output tells apart outputs; emit is given the events. With
-// sumStalls storms of write stalls are summed up.
-func (s *State) Begin(output string, sumStalls bool, emit func(*parsers.Event)) *Pass {
+// Begin begins a pass. output tells apart outputs; emit is given the events, and those
+// that are made of several lines, which have no place in a file. With sumStalls storms of
+// write stalls are summed up.
+func (s *State) Begin(output string, sumStalls bool, emit func(e *parsers.Event, isMade bool)) *Pass {
 	s.mu.Lock()
 	return &Pass{state: s, teller: teller{id: output, holds: sumStalls, emit: emit}, logs: map[string]*Log{}}
 }

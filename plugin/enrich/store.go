@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/cespare/xxhash/v2"
 	jsoniter "github.com/json-iterator/go"
@@ -56,6 +59,9 @@ func OpenState(dir string, maxBytes int, note func(string)) (s *State, isIntact 
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, false, err
 	}
+	if s.lock, err = lockDir(dir); err != nil {
+		return nil, false, err
+	}
 	path := filepath.Join(dir, storeName)
 	isIntact = true
 	content, err := os.ReadFile(path)
@@ -75,6 +81,43 @@ func OpenState(dir string, maxBytes int, note func(string)) (s *State, isIntact 
 	}
 	s.store = &store{path: path}
 	return s, isIntact, s.rewrite()
+}
+
+// lockDir takes a directory for this process; the lock goes with the process.
+func lockDir(dir string) (*os.File, error) {
+	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("%s is in use by another process: %w", dir, err)
+	}
+	return file, nil
+}
+
+// ReadState reads the state that is stored in a directory, without taking the directory:
+// what is told of it is only looked at.
+func ReadState(dir string) (*State, error) {
+	content, err := os.ReadFile(filepath.Join(dir, storeName))
+	if err != nil {
+		return nil, err
+	}
+	s := NewState(0)
+	_, err = s.load(content)
+	return s, err
+}
+
+// Each calls yield for each fact: its key, and its value as JSON.
+func (s *State) Each(yield func(key string, value []byte) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(s.facts)) {
+		value, _ := jsoniter.Marshal(s.facts[key].fact)
+		if !yield(key, value) {
+			return
+		}
+	}
 }
 
 // load reads the content of a file, as far as it can be read.
@@ -258,5 +301,5 @@ func (s *State) Close() error {
 	if s.store == nil || s.store.file == nil {
 		return nil
 	}
-	return s.store.file.Close()
+	return errors.Join(s.store.file.Close(), s.lock.Close())
 }

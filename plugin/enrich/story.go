@@ -3,6 +3,8 @@ package enrich
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -75,8 +77,8 @@ func (s *story) size() int {
 }
 
 // tellStory takes what a line tells of a checkpoint's failure.
-func (l *Log) tellStory(c *checkpoint, e *parsers.Event, how int) {
-	fill(e, parsers.FailureKey, c.failureKey())
+func (l *Log) tellStory(c *checkpoint, e *parsers.Event, how int, p place) {
+	fill(e, parsers.FailureKey, c.failureKey(p))
 	if c.Counted.isZero() {
 		return
 	}
@@ -164,17 +166,17 @@ func (l *Log) slowTask(e *parsers.Event, _ place) {
 }
 
 // statistics takes which vertices had not acknowledged a checkpoint, and says their names.
-func (l *Log) statistics(e *parsers.Event, _ place) {
+func (l *Log) statistics(e *parsers.Event, p place) {
 	c := l.checkpointOf(e, false)
-	l.nameVertices(e, parsers.IncompleteVertices)
-	l.nameVertices(e, parsers.Vertices)
+	l.nameVertices(e, parsers.IncompleteVertices, p)
+	l.nameVertices(e, parsers.Vertices, p)
 	if c == nil || text(e, parsers.Status) != "FAILED" {
 		return
 	}
 	keep(&c.Incomplete, e, parsers.IncompleteVertices)
 	keepInt(&c.Subtasks, e, parsers.Subtasks)
 	keepInt(&c.Acknowledged, e, parsers.AcknowledgedSubtasks)
-	fill(e, parsers.FailureKey, c.failureKey())
+	fill(e, parsers.FailureKey, c.failureKey(p))
 	l.state.touch(c.key())
 }
 
@@ -238,6 +240,13 @@ func (p *Pass) Finish() {
 		}
 	}
 	p.tellAll(over, time.Time{})
+	prefix := joinKey("log", []string{p.teller.id}) + "/"
+	for _, key := range slices.Sorted(maps.Keys(p.state.facts)) {
+		if f, ok := p.state.facts[key].fact.(*logFile); ok && strings.HasPrefix(key, prefix) {
+			p.sumStalls(f, place{}, true)
+			p.state.touch(key)
+		}
+	}
 }
 
 // tellAll makes the summaries of failures, at a time on the log's clock; the zero time is
@@ -249,13 +258,16 @@ func (p *Pass) tellAll(over []*checkpoint, at time.Time) {
 	for _, c := range over {
 		c.Told[p.teller.id] = true
 		p.state.follow(c)
-		p.emit(p.summary(c, at))
+		p.emit(p.summary(c, at), true)
 		if _, open := p.state.stories[c]; !open {
 			c.Tasks, c.Decliner = nil, nil
 		}
 		p.state.touch(c.key())
 	}
 }
+
+// latest is behind all lines.
+var latest = place{At: math.MaxInt64}
 
 var summaryKind = parsers.KindByName("checkpoint_failure_summary")
 
@@ -281,7 +293,7 @@ func (p *Pass) summary(c *checkpoint, at time.Time) *parsers.Event {
 		e.SetInt(parsers.TriggerTime, c.TriggerTime)
 	}
 	e.SetInt(parsers.FailureTime, c.Counted.At/int64(time.Millisecond))
-	fill(e, parsers.FailureKey, c.failureKey())
+	fill(e, parsers.FailureKey, c.failureKey(latest))
 	cause := cmp.Or(endNames[c.End], "failed")
 	fill(e, parsers.FailureCause, cause)
 	fill(e, parsers.FailureReason, c.FailureReason)

@@ -26,8 +26,8 @@ func (l *Log) deploying(e *parsers.Event, p place) {
 	delete(l.file.Deploying, key)
 	l.dirty = true
 	e.SetText(parsers.TaskAttemptID, []byte(id))
-	l.learnAttempt(e)
-	l.addAttempt(e)
+	l.learnAttempt(e, p)
+	l.addAttempt(e, p)
 }
 
 func subtaskKey(e *parsers.Event) string {
@@ -56,7 +56,7 @@ func (l *Log) taskChanged(e *parsers.Event, p place) {
 
 // taskReceived takes what a TaskManager says of one of its tasks.
 func (l *Log) taskReceived(e *parsers.Event, p place) {
-	a := l.learnAttempt(e)
+	a := l.learnAttempt(e, p)
 	if a == nil {
 		return
 	}
@@ -80,7 +80,7 @@ func (l *Log) addJob(e *parsers.Event, p place) {
 		return
 	}
 	if id := e.Text(parsers.AllocationID); id != nil {
-		if s := find[*slot](l.state, "slot", l.cluster, string(id)); s != nil {
+		if s := find[*slot](l.state, "slot", l.cluster, string(id)); s != nil && s.Told.notAfter(p) {
 			fill(e, parsers.JobID, s.Job)
 			return
 		}
@@ -115,7 +115,7 @@ func (l *Log) jobsOfTask(e *parsers.Event, p place) (jobs []string, ok bool) {
 			!a.Ended.isZero() && p.At > a.Ended.At+int64(lingering) {
 			continue
 		}
-		if a.Job == "" {
+		if a.Owned.isZero() || !a.Owned.notAfter(p) {
 			return nil, false
 		}
 		if !slices.Contains(jobs, a.Job) {

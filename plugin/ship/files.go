@@ -8,6 +8,7 @@ import (
 
 	"flink-loki/parsers"
 	"flink-loki/parsers/layout"
+	"flink-loki/plugin/enrich"
 	"flink-loki/plugin/record"
 )
 
@@ -46,7 +47,10 @@ func (f *files) get(name []byte) *file {
 // header above it in its own file.
 type sources struct {
 	files *files
-	emit  func(file []byte, e *parsers.Event)
+	pass  *enrich.Pass
+	tag   string
+	// identify gives an event what tells it from all others.
+	identify func(tag string, file []byte, e *parsers.Event)
 	// unrecognised is given the lines that are not known though their class is.
 	unrecognised func(file []byte, e *parsers.Event)
 
@@ -59,6 +63,7 @@ type sources struct {
 // or whatever else tells records apart.
 type source struct {
 	*parsers.Source
+	log    *enrich.Log
 	name   []byte
 	fields [][]byte
 }
@@ -77,9 +82,14 @@ func (s *source) is(r *record.Record) bool {
 
 // of returns the source for a record's line.
 func (s *sources) of(r *record.Record) *source {
-	if s.current != nil && s.current.is(r) {
-		return s.current
+	if s.current == nil || !s.current.is(r) {
+		s.current = s.find(r)
 	}
+	s.current.log.Line(r.Offset, len(r.Line), r.Time)
+	return s.current
+}
+
+func (s *sources) find(r *record.Record) *source {
 	recordFields := s.files.cfg.RecordFields
 	key := string(r.Filename)
 	for i := range recordFields {
@@ -90,21 +100,34 @@ func (s *sources) of(r *record.Record) *source {
 	}
 	found, ok := s.byKey[key]
 	if !ok {
-		found = s.add(r)
+		found = s.add(r, key)
 		s.byKey[key] = found
 	}
-	s.current = found
 	return found
 }
 
-func (s *sources) add(r *record.Record) *source {
+func (s *sources) add(r *record.Record, key string) *source {
 	file := s.files.get(r.Filename)
 	added := &source{name: r.Filename, fields: slices.Clone(r.Fields[:len(s.files.cfg.RecordFields)])}
-	added.Source = s.files.parser.NewSource(func(e *parsers.Event) { s.emit(added.name, e) })
+	// What is not read from a file is one log for each tag.
+	name := string(r.Filename)
+	if name == "" {
+		name = s.tag + key
+	}
+	added.log = s.pass.Log(string(s.files.cfg.Placement.Labels["cluster"]), name)
+	emit := func(e *parsers.Event) {
+		s.identify(s.tag, added.name, e)
+		added.log.Event(e)
+	}
+	added.Source = s.files.parser.NewSource(emit)
+	added.Lesson = added.log.Lesson
 	added.Continues = true
 	added.Clock = file.clock
 	added.WrongZone = func(offset time.Duration) { s.files.tellZone(file, r.Filename, offset) }
-	added.Unrecognised = func(e *parsers.Event) { s.unrecognised(added.name, e) }
+	added.Unrecognised = func(e *parsers.Event) {
+		s.unrecognised(added.name, e)
+		emit(e)
+	}
 	added.Known = &file.known
 	if len(added.fields) > 0 {
 		known := file.known

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"flink-loki/parsers"
+	"flink-loki/plugin/enrich"
 	"flink-loki/plugin/record"
 )
 
@@ -22,18 +23,23 @@ func TestSources_chunks(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := &files{cfg: &Config{}, parser: parser}
+	state := enrich.NewState(0)
 	lines := bytes.Split(bytes.TrimSuffix(log, []byte("\n")), []byte("\n"))
 	flushes := func(chunk int) (n int) {
 		for at := 0; at < len(lines); at += chunk {
-			sources := sources{files: files, emit: func(_ []byte, e *parsers.Event) {
+			pass := state.Begin("", true, func(e *parsers.Event, _ bool) {
 				if e.Kind.Name == "rocksdb_flush_finished" {
 					n++
 				}
-			}}
+			})
+			sources := sources{files: files, pass: pass, identify: func(string, []byte, *parsers.Event) {}}
 			for _, line := range lines[at:min(at+chunk, len(lines))] {
-				sources.of(&record.Record{Filename: []byte("LOG")}).Record(parsers.Origin{Offset: -1}, line)
+				sources.of(&record.Record{Filename: []byte("LOG"), Offset: -1}).Record(parsers.Origin{Offset: -1}, line)
 			}
 			sources.flush()
+			if err := pass.End(""); err != nil {
+				t.Fatal(err)
+			}
 		}
 		return n
 	}

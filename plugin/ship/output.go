@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
@@ -31,8 +32,9 @@ type Output struct {
 	cfg      *Config
 	log      *slog.Logger
 	client   *loki.Client
-	journal  *enrich.Journal
+	kept     *kept
 	renderer uint64 // tells apart outputs that render a chunk in different ways
+	id       string // the same as text
 
 	ctx    context.Context // ends when the output is closed
 	cancel context.CancelFunc
@@ -56,13 +58,14 @@ func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	journal, err := openJournal(cfg.StatePath)
+	kept, err := openKept(cfg.StatePath, log)
 	if err != nil {
-		return nil, fmt.Errorf("option state_path, value %q: %w: give a directory that the agent may write", cfg.StatePath, err)
+		return nil, fmt.Errorf("option state_path, value %q: %w: give a directory that this agent alone may write", cfg.StatePath, err)
 	}
-	o := &Output{cfg: cfg, log: log, client: client, journal: journal, unrecognised: map[string]int{}}
+	o := &Output{cfg: cfg, log: log, client: client, kept: kept, unrecognised: map[string]int{}}
 	o.files = files{cfg: cfg, log: log, parser: parser}
 	o.renderer = xxhash.Sum64String(cfg.rendering)
+	o.id = strconv.FormatUint(o.renderer, 16)
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	log.Info("started", "url", cfg.URL.Redacted(), "node", cfg.Node, "timezone", zoneName(cfg.Location),
 		"timeout", cfg.Timeout, "state_path", cfg.StatePath)
@@ -93,13 +96,15 @@ func (o *Output) Flush(tag string, chunk []byte, read func()) Result {
 	read()
 	for i, request := range requests {
 		if err := o.client.Push(ctx, request); err != nil {
-			o.journal.Delivered(fingerprint, i)
+			o.kept.journal.Delivered(fingerprint, i)
 			o.logRefusal(tag, err)
 			return Retry
 		}
 	}
 	if len(requests) > 0 {
-		o.journal.Release(fingerprint)
+		for _, gone := range o.kept.journal.Release(fingerprint) {
+			o.kept.state.Release(gone.String())
+		}
 	}
 	return OK
 }
@@ -131,10 +136,11 @@ func (o *Output) read(tag string, chunk []byte) (enrich.Fingerprint, [][]byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var fingerprint enrich.Fingerprint
-	known := !o.journal.Empty()
+	journal := o.kept.journal
+	known := !journal.Empty()
 	if known {
 		fingerprint = enrich.NewFingerprint(o.renderer, tag, chunk)
-		requests, err := o.journal.Get(fingerprint)
+		requests, err := journal.Get(fingerprint)
 		if err != nil {
 			o.log.Warn("a journal entry is lost, the chunk is rendered anew", "tag", tag, "err", err)
 		}
@@ -142,28 +148,30 @@ func (o *Output) read(tag string, chunk []byte) (enrich.Fingerprint, [][]byte) {
 			return fingerprint, requests
 		}
 	}
-	batch := o.render(tag, chunk)
-	if batch.Len() == 0 {
-		return fingerprint, nil
+	batch := &loki.Batch{Placement: o.cfg.Placement}
+	pass := o.kept.state.Begin(o.id, true, func(e *parsers.Event, isMade bool) { o.add(batch, e, isMade) })
+	defer pass.Abandon()
+	o.render(pass, tag, chunk)
+	var requests [][]byte
+	mark := ""
+	if batch.Len() > 0 {
+		if !known {
+			fingerprint = enrich.NewFingerprint(o.renderer, tag, chunk)
+		}
+		requests, mark = batch.Encode(), fingerprint.String()
+		if err := journal.Put(fingerprint, requests); err != nil {
+			o.log.Warn("the journal can't be written; the chunk is kept in memory only", "state_path", o.cfg.StatePath, "err", err)
+		}
 	}
-	if !known {
-		fingerprint = enrich.NewFingerprint(o.renderer, tag, chunk)
-	}
-	requests := batch.Encode()
-	if err := o.journal.Put(fingerprint, requests); err != nil {
-		o.log.Warn("the journal can't be written; the chunk is kept in memory only", "state_path", o.cfg.StatePath, "err", err)
+	if err := pass.End(mark); err != nil {
+		o.log.Warn("the state can't be written; what this chunk tells is kept in memory only", "state_path", o.cfg.StatePath, "err", err)
 	}
 	return fingerprint, requests
 }
 
-// render turns a chunk into a batch of events.
-func (o *Output) render(tag string, chunk []byte) *loki.Batch {
-	batch := &loki.Batch{Placement: o.cfg.Placement}
-	emit := func(file []byte, e *parsers.Event) { o.add(batch, tag, file, e) }
-	sources := sources{files: &o.files, emit: emit, unrecognised: func(file []byte, e *parsers.Event) {
-		o.countUnrecognised(file, e)
-		emit(file, e)
-	}}
+// render turns a chunk into events, which the pass emits.
+func (o *Output) render(pass *enrich.Pass, tag string, chunk []byte) {
+	sources := sources{files: &o.files, pass: pass, tag: tag, identify: o.identify, unrecognised: o.countUnrecognised}
 	url := len(o.cfg.RecordFields)
 	stats := record.Decode(chunk, o.cfg.Keys, func(r *record.Record) {
 		origin := parsers.Origin{Offset: r.Offset, Time: r.Time, URL: r.Fields[url]}
@@ -178,27 +186,40 @@ func (o *Output) render(tag string, chunk []byte) *loki.Batch {
 		o.log.Error("pieces of a chunk are no log records and were skipped; the rest is delivered",
 			"tag", tag, "pieces", stats.Malformed, "bytes", stats.SkippedBytes)
 	}
-	return batch
 }
 
-// add gives an event its identity and puts it into the batch, if its kind is sent.
-func (o *Output) add(batch *loki.Batch, tag string, file []byte, e *parsers.Event) {
+// identify gives an event what tells it from all others.
+func (o *Output) identify(tag string, file []byte, e *parsers.Event) {
+	o.addNode(e)
+	if cluster := o.cfg.Placement.Labels["cluster"]; cluster != "" {
+		e.SetText(parsers.Cluster, []byte(cluster))
+	}
+	e.SetText(parsers.Filename, file)
+	if e.Origin.Offset >= 0 {
+		e.SetInt(parsers.Offset, e.Origin.Offset)
+	} else if o.cfg.Kinds[e.Kind.Name] {
+		t, _ := e.Time(parsers.Time)
+		e.SetInt(parsers.Seq, o.counter.Next(tag+"\x00"+string(file), t, e.AppendLogfmt(nil)))
+	}
+}
+
+func (o *Output) addNode(e *parsers.Event) {
+	if o.cfg.NodeIsSet || !e.Has(parsers.Node) {
+		e.SetText(parsers.Node, []byte(o.cfg.Node))
+	}
+}
+
+// add puts an event into the batch, if its kind is sent.
+func (o *Output) add(batch *loki.Batch, e *parsers.Event, isMade bool) {
 	if !o.cfg.Kinds[e.Kind.Name] {
 		return
+	}
+	if isMade {
+		o.addNode(e)
 	}
 	t, ok := e.Time(parsers.Time)
 	if !ok {
 		t = time.Now() // neither the line nor the record has one
-	}
-	if o.cfg.NodeIsSet || !e.Has(parsers.Node) {
-		e.SetText(parsers.Node, []byte(o.cfg.Node))
-	}
-	e.SetText(parsers.Cluster, []byte(o.cfg.Placement.Labels["cluster"]))
-	e.SetText(parsers.Filename, file)
-	if e.Origin.Offset >= 0 {
-		e.SetInt(parsers.Offset, e.Origin.Offset)
-	} else {
-		e.SetInt(parsers.Seq, o.counter.Next(tag+"\x00"+string(file), t, e.AppendLogfmt(nil)))
 	}
 	batch.Add(e, t)
 }
@@ -238,6 +259,8 @@ func (o *Output) Close(wait time.Duration) {
 		o.log.Warn("a flush did not end in time", "waited", wait)
 	}
 	o.client.Close()
-	closeJournal(o.cfg.StatePath)
+	if err := closeKept(o.cfg.StatePath); err != nil {
+		o.log.Warn("the state's file can't be closed", "state_path", o.cfg.StatePath, "err", err)
+	}
 	o.log.Info("stopped")
 }

@@ -40,7 +40,8 @@ func makeChunk(lines ...string) []byte {
 func newOutput(t *testing.T, loki *fakeloki.Loki, log io.Writer, options fakeConfig) *Output {
 	t.Helper()
 	server := httptest.NewServer(loki)
-	config := fakeConfig{"url": server.URL, "timezone": "UTC", "node": "host-1"}
+	// Outputs without a state_path share their state.
+	config := fakeConfig{"url": server.URL, "timezone": "UTC", "node": "host-1", "state_path": t.TempDir()}
 	for name, value := range options {
 		config[name] = value
 	}
@@ -215,7 +216,7 @@ func TestFlush_retries(t *testing.T) {
 			if r := loki.Requests(); len(r) != 3 || !bytes.Equal(r[0].Body, r[2].Body) {
 				t.Error("the retry has other bytes")
 			}
-			if !o.journal.Empty() {
+			if !o.kept.journal.Empty() {
 				t.Error("the journal is not empty after OK")
 			}
 		})

@@ -74,7 +74,7 @@ func (p *printer) add(e *parsers.Event) {
 }
 
 // print prints an event.
-func (p *printer) print(e *parsers.Event) { p.write(p.render(nil, e)) }
+func (p *printer) print(e *parsers.Event, _ bool) { p.write(p.render(nil, e)) }
 
 // release prints the events of the lines before a line.
 func (p *printer) release(line int) {
