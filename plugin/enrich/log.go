@@ -27,8 +27,8 @@ type logFile struct {
 	Version    string            `json:",omitempty"`
 	Properties map[string]string `json:",omitempty"`
 
-	// Deploying is, by task and subtask, the attempt that was last said to be deployed.
-	Deploying map[string]string `json:",omitempty"`
+	// Deployed are, by task and subtask, the attempts that were last said to be DEPLOYING.
+	Deployed map[string][]deployed `json:",omitempty"`
 
 	// Of a RocksDB.
 	Snapshots []snapshot `json:",omitempty"`
@@ -48,8 +48,8 @@ func (f *logFile) size() int {
 	for k, v := range f.Properties {
 		n += len(k) + len(v) + 32
 	}
-	for k, v := range f.Deploying {
-		n += len(k) + len(v) + 32
+	for k, v := range f.Deployed {
+		n += len(k) + 32 + len(v)*250
 	}
 	for _, s := range f.Stalls {
 		n += 100 + len(s.Minutes)*300
@@ -75,7 +75,7 @@ func (f *logFile) gone(*State)  {}
 const (
 	maxLiveJobs   = 64
 	maxProperties = 64
-	maxDeploying  = 4096
+	maxDeployed   = 4096
 )
 
 // Log is one log in a pass.

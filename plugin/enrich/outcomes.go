@@ -55,8 +55,8 @@ type checkpoint struct {
 	TriggerTime int64  `json:",omitempty"`
 	Type        string `json:",omitempty"`
 	Savepoint   bool   `json:",omitempty"`
-	// End is how it ended, Ended the first line that says so, and Counted the first that
-	// says it is a failure of checkpointing.
+	// End is how it ended, Ended the first line that says so, Expired the one that its
+	// timeout wrote, and Counted the first that says it is a failure of checkpointing.
 	End     int   `json:",omitempty"`
 	Ended   place `json:",omitzero"`
 	Expired place `json:",omitzero"`
@@ -210,9 +210,6 @@ func (c *checkpoint) end(how int, p place) {
 	if how > c.End {
 		c.End = how
 	}
-	if how == expired {
-		c.Expired.earliest(p)
-	}
 	c.Ended.earliest(p)
 }
 
@@ -279,6 +276,9 @@ func (l *Log) ended(e *parsers.Event, p place) {
 		how = other
 	}
 	c.end(how, p)
+	if e.Kind.Name == "checkpoint_expired" {
+		c.Expired.earliest(p)
+	}
 	if counted, _ := e.Bool(parsers.Counted); counted {
 		c.Counted.earliest(p)
 	}
@@ -358,9 +358,11 @@ func (l *Log) late(e *parsers.Event, p place) {
 		return
 	}
 	switch isOver := !c.Ended.isZero() && c.Ended.notAfter(p); {
-	case isOver && !c.Expired.isZero() && c.Expired.notAfter(p):
+	case isOver && c.End == expired:
 		fill(e, parsers.After, "expired")
-		e.SetNumber(parsers.LateByMs, p.msSince(c.Expired))
+		if !c.Expired.isZero() && c.Expired.notAfter(p) {
+			e.SetNumber(parsers.LateByMs, p.msSince(c.Expired))
+		}
 	case isOver && (c.End == declined || c.End == failed && !c.Counted.isZero()):
 		fill(e, parsers.After, "declined")
 	case isOver && c.End == suspended:

@@ -12,20 +12,41 @@ import (
 // over.
 const lingering = time.Minute
 
+// deployed is an attempt that was said to be DEPLOYING, and the line behind it that says
+// where it goes.
+type deployed struct {
+	Attempt string
+	At      place
+	Placed  place `json:",omitzero"`
+}
+
+// maxDeployments bounds the attempts of one subtask that are remembered for that.
+const maxDeployments = 4
+
 // deploying takes which host an attempt goes to. Up to Flink 1.11 the line does not name
-// the attempt: it is the one that was said to be DEPLOYING just before.
+// the attempt: it is the one of this task that was said to be DEPLOYING just before, if
+// there is only one: jobs can have tasks of the same name.
 func (l *Log) deploying(e *parsers.Event, p place) {
 	if e.Has(parsers.TaskAttemptID) {
 		return // learnt already
 	}
-	key := subtaskKey(e)
-	id := l.file.Deploying[key]
-	if id == "" {
+	var found *deployed
+	list := l.file.Deployed[subtaskKey(e)]
+	for i := range list {
+		d := &list[i]
+		if !d.At.before(p) || !d.Placed.isZero() && d.Placed != p {
+			continue
+		}
+		if found != nil && (found.Placed == p || d.Placed != p) {
+			return
+		}
+		found = d
+	}
+	if found == nil || !l.isWhole(found.At) {
 		return
 	}
-	delete(l.file.Deploying, key)
-	l.dirty = true
-	e.SetText(parsers.TaskAttemptID, []byte(id))
+	found.Placed, l.dirty = p, true
+	e.SetText(parsers.TaskAttemptID, []byte(found.Attempt))
 	l.learnAttempt(e, p)
 	l.addAttempt(e, p)
 }
@@ -41,17 +62,19 @@ func (l *Log) taskChanged(e *parsers.Event, p place) {
 		l.taskReceived(e, p)
 		return
 	}
-	if text(e, parsers.ToState) != "DEPLOYING" || !e.Has(parsers.TaskAttemptID) || len(l.file.Deploying) == maxDeploying {
+	if text(e, parsers.ToState) != "DEPLOYING" || !e.Has(parsers.TaskAttemptID) || e.Has(parsers.TMID) {
 		return
 	}
-	if l.file.Deploying == nil {
-		l.file.Deploying = map[string]string{}
-	}
 	key, id := subtaskKey(e), text(e, parsers.TaskAttemptID)
-	if other := l.file.Deploying[key]; other != "" && other != id {
-		id = "" // two jobs with a task of this name: which of them is deployed is not certain
+	list := l.file.Deployed[key]
+	if slices.ContainsFunc(list, func(d deployed) bool { return d.Attempt == id }) || list == nil && len(l.file.Deployed) == maxDeployed {
+		return
 	}
-	l.file.Deploying[key], l.dirty = id, true
+	if l.file.Deployed == nil {
+		l.file.Deployed = map[string][]deployed{}
+	}
+	list = append(list, deployed{Attempt: id, At: p})
+	l.file.Deployed[key], l.dirty = list[max(0, len(list)-maxDeployments):], true
 }
 
 // taskReceived takes what a TaskManager says of one of its tasks.

@@ -2,6 +2,7 @@ package ship
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -22,10 +23,17 @@ import (
 
 // part is a part of a file that tail reads into one chunk.
 type part struct {
-	file  string
-	chunk []byte
-	at    time.Time // of its first line that has a time
-	tries int
+	file    string
+	records []chunk.Record
+	at      time.Time // of its first line that has a time
+	tries   int
+}
+
+func (p *part) chunk() (b []byte) {
+	for _, r := range p.records {
+		b = chunk.Append(b, r)
+	}
+	return b
 }
 
 // cut cuts a log into parts: before the lines that cutAt says.
@@ -44,7 +52,7 @@ func cut(t *testing.T, file string, cutAt func(line []byte) bool) (parts []*part
 			parts = append(parts, &part{file: file, at: at})
 		}
 		p := parts[len(parts)-1]
-		p.chunk = chunk.Append(p.chunk, chunk.Record{Time: at, Line: string(bytes.TrimSuffix(line, []byte("\n"))), Filename: file, Offset: offset})
+		p.records = append(p.records, chunk.Record{Time: at, Line: string(bytes.TrimSuffix(line, []byte("\n"))), Filename: file, Offset: offset})
 		offset += int64(len(line))
 	}
 	return parts
@@ -114,6 +122,9 @@ type agent struct {
 	output *Output
 	random *rand.Rand
 	state  string
+	// rereads says that a kill makes tail read lines again, into other chunks, and nothing
+	// else.
+	rereads bool
 }
 
 func newAgent(t *testing.T, seed uint64) *agent {
@@ -152,7 +163,7 @@ func (a *agent) flush(p *part, faults bool) bool {
 			a.loki.StoreButLoseReply(1)
 		}
 	}
-	ok := a.output.Flush("t", bytes.Clone(p.chunk), func() {}) == OK
+	ok := a.output.Flush("t", p.chunk(), func() {}) == OK
 	a.loki.ClearFaults()
 	return ok
 }
@@ -162,7 +173,7 @@ func (a *agent) run(parts []*part, faults bool, kills int) {
 	var retries []*part
 	queue := slices.Clone(parts)
 	for len(queue)+len(retries) > 0 {
-		if kills > 0 && a.random.IntN(max(len(queue)/2, 1)) == 0 {
+		if kills > 0 && !a.rereads && a.random.IntN(max(len(queue)/2, 1)) == 0 {
 			// What was not delivered, or not even flushed, comes behind new lines.
 			kills--
 			n := min(a.random.IntN(4), len(queue))
@@ -184,9 +195,17 @@ func (a *agent) run(parts []*part, faults bool, kills int) {
 		if !a.flush(p, faults) {
 			retries = append(retries, p)
 		} else if kills > 0 && a.random.IntN(10) == 0 {
-			kills-- // before Fluent Bit could note the OK
+			kills-- // before Fluent Bit could note the OK, or how far it had read
 			a.kill()
-			queue = slices.Insert(queue, min(a.random.IntN(3), len(queue)), p)
+			again := p
+			if n := len(p.records); a.rereads {
+				again = &part{file: p.file, records: p.records[a.random.IntN(n):]}
+			}
+			at := 0
+			if !a.rereads {
+				at = min(a.random.IntN(3), len(queue))
+			}
+			queue = slices.Insert(queue, at, again)
 		}
 	}
 	a.finish()
@@ -260,11 +279,13 @@ func TestOrder_inOrder(t *testing.T) {
 	}
 }
 
+var orderSeeds = flag.Int("seeds", 8, "orders that TestOrder_anyOrder tries of each scenario")
+
 // TestOrder_anyOrder: however files are cut, and in whatever order a real Fluent Bit
 // brings the chunks, again and again, each event comes once, and no field says otherwise
 // than in one pass.
 func TestOrder_anyOrder(t *testing.T) {
-	seeds := 8
+	seeds := *orderSeeds
 	if testing.Short() {
 		seeds = 2
 	}
@@ -276,6 +297,27 @@ func TestOrder_anyOrder(t *testing.T) {
 			parts := realLogs(t, scenario, "*.[lL][oO][gG]", func(line []byte) bool { return random.IntN(30) == 0 })
 			a.run(parts, true, 1+int(seed%3))
 			compare(t, fmt.Sprintf("%s, seed %d", scenario, seed), identities(t, scenario, a.loki), want, ofTrace)
+		}
+	}
+}
+
+// TestOrder_readAgain: lines of one log that tail reads again after a kill, into other
+// chunks, give the same entries.
+func TestOrder_readAgain(t *testing.T) {
+	for _, scenario := range ordered {
+		for _, pattern := range []string{"jobmanager.log", "taskmanager-1.log"} {
+			want := onePass(t, scenario, pattern)
+			for seed := range uint64(*orderSeeds) {
+				random := rand.New(rand.NewPCG(seed, 4))
+				a := newAgent(t, seed)
+				a.rereads = true
+				parts := realLogs(t, scenario, pattern, func(line []byte) bool {
+					_, isHeader := lineTime(line)
+					return isHeader && random.IntN(30) == 0
+				})
+				a.run(parts, false, 3)
+				compare(t, fmt.Sprintf("%s, seed %d", scenario, seed), identities(t, scenario, a.loki), want, ofTrace)
+			}
 		}
 	}
 }
