@@ -21,14 +21,14 @@ type attempt struct {
 	Host        string `json:",omitempty"`
 	Port        int    `json:",omitempty"`
 	// Named, Placed and Owned are the lines that told its task, its host and its job.
-	Named  place `json:",omitzero"`
-	Placed place `json:",omitzero"`
-	Owned  place `json:",omitzero"`
+	Named  place
+	Placed place
+	Owned  place
 	// Log is the name of the TaskManager's log that has it, Began the first line there of
 	// it, and Ended the one that says it is over.
 	Log   string `json:",omitempty"`
-	Began place  `json:",omitzero"`
-	Ended place  `json:",omitzero"`
+	Began place
+	Ended place
 
 	tasks *taskIndex // that it is in
 }

@@ -19,8 +19,8 @@ type logFile struct {
 	Events int64 `json:",omitempty"` // places of events whose records have no offset
 
 	// Of a TaskManager: who it is, since when, and the jobs that live or lived there.
-	TM      string    `json:",omitempty"`
-	Started place     `json:",omitzero"`
+	TM      string `json:",omitempty"`
+	Started place
 	Jobs    []liveJob `json:",omitempty"`
 
 	// Version and Properties are what the process printed at its start.
@@ -40,7 +40,7 @@ type logFile struct {
 type liveJob struct {
 	ID string
 	// From and To are the lines that say so; none where they are not known.
-	From, To place `json:",omitzero"`
+	From, To place
 }
 
 func (f *logFile) size() int {

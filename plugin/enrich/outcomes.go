@@ -11,14 +11,14 @@ import (
 // job is a job: job/<cluster>/<job id>. Its checkpoints are facts of their own.
 type job struct {
 	Name  string `json:",omitempty"`
-	Named place  `json:",omitzero"` // the line that told it
+	Named place  // the line that told it
 	// Started is the line that says it starts: what it did before there was no line of.
-	Started place `json:",omitzero"`
+	Started place
 	// State is its last state, and Changed the line that says so.
 	State   string `json:",omitempty"`
-	Changed place  `json:",omitzero"`
+	Changed place
 	// Before is what is left of the checkpoints that were forgotten.
-	Before past `json:",omitzero"`
+	Before past
 
 	key         string
 	checkpoints []*checkpoint // by id
@@ -26,10 +26,10 @@ type job struct {
 
 // past is what a job's checkpoints came to at some place.
 type past struct {
-	At            place `json:",omitzero"` // of the last of them that ended
+	At            place // of the last of them that ended
 	LastCompleted int64 `json:",omitempty"`
-	CompletedAt   place `json:",omitzero"`
-	Failures      int   `json:",omitempty"` // counted ones with a higher id
+	CompletedAt   place
+	Failures      int `json:",omitempty"` // counted ones with a higher id
 }
 
 // How a checkpoint ended. Where several lines tell it, the strongest counts.
@@ -51,16 +51,16 @@ type checkpoint struct {
 	ID           int64
 	// Triggered is the line that says it was triggered, TriggerTime its own clock's word
 	// for it in ms since 1970.
-	Triggered   place  `json:",omitzero"`
+	Triggered   place
 	TriggerTime int64  `json:",omitempty"`
 	Type        string `json:",omitempty"`
 	Savepoint   bool   `json:",omitempty"`
 	// End is how it ended, Ended the first line that says so, Expired the one that its
 	// timeout wrote, and Counted the first that says it is a failure of checkpointing.
-	End     int   `json:",omitempty"`
-	Ended   place `json:",omitzero"`
-	Expired place `json:",omitzero"`
-	Counted place `json:",omitzero"`
+	End     int `json:",omitempty"`
+	Ended   place
+	Expired place
+	Counted place
 
 	story
 	job *job

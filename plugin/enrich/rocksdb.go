@@ -13,7 +13,7 @@ type snapshot struct {
 	Thread     string
 	Checkpoint int64 `json:",omitempty"`
 	Started    place
-	Finished   place `json:",omitzero"`
+	Finished   place
 }
 
 // flush is a flush by a job of RocksDB.

@@ -120,7 +120,7 @@ func (s *State) touch(key string) {
 	if h == nil {
 		return
 	}
-	const overhead = 250 // of the maps, the list and the key
+	const overhead = 330 // of the maps, the list and the key
 	size := h.fact.size() + len(key) + overhead
 	s.bytes += size - h.size
 	h.size = size

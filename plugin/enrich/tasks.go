@@ -17,7 +17,7 @@ const lingering = time.Minute
 type deployed struct {
 	Attempt string
 	At      place
-	Placed  place `json:",omitzero"`
+	Placed  place
 }
 
 // maxDeployments bounds the attempts of one subtask that are remembered for that.

@@ -23,6 +23,9 @@ type input struct {
 	source *parsers.Source
 	line   int
 	offset int64 // of the next line
+	// each is told the offset and length of each line, nil for none: else lines have no
+	// offset.
+	each func(offset int64, length int)
 }
 
 // open opens an input whose events go to emit.
@@ -114,7 +117,12 @@ func (in *input) read() (more bool, err error) {
 	// Each line is memory of its own, as Source.Record asks.
 	text, err := in.lines.ReadBytes('\n')
 	if len(text) > 0 {
-		in.source.Record(parsers.Origin{Line: in.line, Offset: -1}, bytes.TrimSuffix(text, []byte("\n")))
+		origin, line := parsers.Origin{Line: in.line, Offset: -1}, bytes.TrimSuffix(text, []byte("\n"))
+		if in.each != nil {
+			origin.Offset = in.offset
+			in.each(in.offset, len(line))
+		}
+		in.source.Record(origin, line)
 		in.offset += int64(len(text))
 	}
 	if err == nil {
