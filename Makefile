@@ -26,6 +26,7 @@ test: build host loki ## Test everything, with the race detector, the C host and
 
 golden: ## Rewrite the golden files and the generated documentation
 	go test ./parsers -run 'TestGolden' -update
+	go test ./rules -run TestRendered -update
 	go run ./build/generate
 
 bench: build ## Measure: ratios against a baseline of the same run
