@@ -29,7 +29,9 @@ var arrows = map[string][]string{
 	"flink-loki/plugin/loki":            {"flink-loki/parsers"},
 	"flink-loki/plugin/ship":            {"flink-loki/parsers", "flink-loki/parsers/layout", "flink-loki/plugin/record", "flink-loki/plugin/enrich", "flink-loki/plugin/loki"},
 	"flink-loki/plugin":                 {"flink-loki/plugin/ship"},
-	"flink-loki/plugin/cmd/flink-loki":  {"flink-loki/parsers", "flink-loki/parsers/layout", "flink-loki/plugin/record", "flink-loki/plugin/enrich", "flink-loki/plugin/ship"},
+	"flink-loki/plugin/cmd/flink-loki":  {"flink-loki/parsers", "flink-loki/parsers/layout", "flink-loki/plugin/record", "flink-loki/plugin/enrich", "flink-loki/plugin/ship", "flink-loki/rules", "flink-loki/rules/ruletest"},
+	"flink-loki/rules":                  {},
+	"flink-loki/rules/ruletest":         {"flink-loki/parsers", "flink-loki/plugin/enrich", "flink-loki/plugin/loki"},
 }
 
 // impure are packages that parsers may not import: it knows no files, networks, clocks,
@@ -85,7 +87,7 @@ func list(t *testing.T, args ...string) []pkg {
 }
 
 func TestArrows(t *testing.T) {
-	for _, p := range list(t, "./parsers/...", "./plugin/...") {
+	for _, p := range list(t, "./parsers/...", "./plugin/...", "./rules/...") {
 		allowed, known := arrows[p.ImportPath]
 		if !known {
 			t.Errorf("%s is a new package: say in arrows what it may import", p.ImportPath)

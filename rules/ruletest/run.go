@@ -1,0 +1,140 @@
+package ruletest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Result is how one test went for one alert, or for its queries.
+type Result struct {
+	Test string
+	// Alert is the alert, "" for queries.
+	Alert string
+	// Faults are what is not as expected, each with its differences on lines of their own.
+	Faults []string
+}
+
+// Run runs the tests of a file in a Loki. The error is that of a log that can't be read or
+// a Loki that can't be used; what Loki says of a query is a fault.
+func (f *File) Run(ctx context.Context, l *Loki) ([]Result, error) {
+	run := strconv.FormatInt(time.Now().UnixNano(), 36)
+	var results []Result
+	for i := range f.Tests {
+		t := &f.Tests[i]
+		its, err := f.run(ctx, t, l.room(run, i))
+		if err != nil {
+			return results, fmt.Errorf("test %q: %w", t.Name, err)
+		}
+		results = append(results, its...)
+	}
+	return results, nil
+}
+
+func (f *File) run(ctx context.Context, t *Test, r room) ([]Result, error) {
+	entries, err := f.entries(t)
+	if err != nil {
+		return nil, err
+	}
+	start, end := t.times(entries)
+	by := time.Since(end).Truncate(time.Millisecond) // to the present
+	if err := r.push(ctx, encode(entries, r.labels(), r.Metadata, by)); err != nil {
+		return nil, err
+	}
+	start = start.Add(by)
+
+	var results []Result
+	result := func(alert string) *Result {
+		i := slices.IndexFunc(results, func(r Result) bool { return r.Alert == alert })
+		if i < 0 {
+			i = len(results)
+			results = append(results, Result{Test: t.Name, Alert: alert})
+		}
+		return &results[i]
+	}
+	for _, a := range t.Alerts {
+		into := result(a.Alertname)
+		into.Faults = append(into.Faults, a.run(ctx, f.rulesOf(a.Alertname), r.query, start)...)
+	}
+	for _, e := range t.Exprs {
+		into := result("")
+		into.Faults = append(into.Faults, e.run(ctx, r.query, start)...)
+	}
+	return results, nil
+}
+
+// times returns the start and the end of a test's clock.
+func (t *Test) times(entries []entry) (start, end time.Time) {
+	start = t.Start
+	for _, e := range entries {
+		if first := e.at.Truncate(time.Minute); t.Start.IsZero() && (start.IsZero() || first.Before(start)) {
+			start = first
+		}
+	}
+	if start.IsZero() {
+		start = time.Now().Truncate(time.Minute)
+	}
+	end = start
+	for _, e := range entries {
+		end = later(end, e.at)
+	}
+	for _, a := range t.Alerts {
+		end = later(end, start.Add(time.Duration(a.EvalTime)))
+	}
+	for _, e := range t.Exprs {
+		end = later(end, start.Add(time.Duration(e.EvalTime)))
+	}
+	return start, end
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (a *AlertTest) run(ctx context.Context, rules []*Rule, ask query, start time.Time) []string {
+	var got []*alert
+	for _, rule := range rules {
+		firing, err := rule.firing(ctx, ask, start, time.Duration(a.EvalTime))
+		if err != nil {
+			return []string{fmt.Sprintf("%s at %s: %v", a.Alertname, a.EvalTime, err)}
+		}
+		got = append(got, firing...)
+	}
+	if diff := a.compare(got); diff != "" {
+		return []string{fmt.Sprintf("%s at %s:\n%s", a.Alertname, a.EvalTime, diff)}
+	}
+	return nil
+}
+
+func (e *ExprTest) run(ctx context.Context, ask query, start time.Time) []string {
+	samples, err := ask(ctx, e.Expr, start.Add(time.Duration(e.EvalTime)))
+	if err != nil {
+		return []string{fmt.Sprintf("%s at %s: %v", strings.TrimSpace(e.Expr), e.EvalTime, err)}
+	}
+	var got, want []string
+	for _, s := range samples {
+		got = append(got, fmt.Sprintf("%s %s", format(s.labels), number64(s.value)))
+	}
+	for _, s := range e.Samples {
+		want = append(want, fmt.Sprintf("%s %s", format(s.Labels), number64(s.Value)))
+	}
+	if diff := compare(want, got); diff != "" {
+		return []string{fmt.Sprintf("%s at %s:\n%s", strings.TrimSpace(e.Expr), e.EvalTime, diff)}
+	}
+	return nil
+}
+
+// number64 writes a number: values that differ in rounding only are one.
+func number64(v float64) string {
+	if v == math.Trunc(v) {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 12, 64)
+}
