@@ -5,6 +5,7 @@ BIN := build/bin
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 GO_FILES := $(shell git ls-files --cached --others --exclude-standard '*.go' go.mod go.sum)
+EMBEDDED := $(wildcard rules/templates/*.yaml rules/ruletest/*.yaml) rules/alertmanager.yaml
 TOOL = go tool -modfile=build/tools/$(1)/go.mod $(1)
 
 help: ## Print the targets
@@ -23,6 +24,9 @@ test: build host loki ## Test everything, with the race detector, the C host and
 	go vet ./...
 	go test -race -timeout 20m ./...
 	cd test/push && go test ./...
+
+rules: $(BIN)/flink-loki $(if $(LOKI_URL)$(LOKI_BIN),,$(BIN)/loki) ## Test the alert rules on raw logs; LOKI_URL= or LOKI_BIN= for another Loki than 2.2.1, METADATA=1 for structured metadata
+	@$(BIN)/flink-loki rules test $(if $(METADATA),--structured-metadata) $(if $(LOKI_URL),--loki-url $(LOKI_URL),--loki-bin $(or $(LOKI_BIN),$(BIN)/loki)) rules/tests/*.yaml
 
 golden: ## Rewrite the golden files and the generated documentation
 	go test ./parsers -run 'TestGolden' -update
@@ -66,7 +70,7 @@ $(BIN)/out_flink_loki.so: $(GO_FILES)
 	CGO_ENABLED=1 go build -buildmode=c-shared -trimpath -ldflags '$(LDFLAGS)' -o $@ ./plugin
 	@rm -f $(BIN)/out_flink_loki.h
 
-$(BIN)/flink-loki: $(GO_FILES)
+$(BIN)/flink-loki: $(GO_FILES) $(EMBEDDED)
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./plugin/cmd/flink-loki
 
 $(BIN)/host: test/host/host.c
@@ -78,4 +82,4 @@ $(BIN)/loki: test/loki221/go.mod test/loki221/go.sum
 	@echo 'building Loki 2.2.1 for tests and demo, which takes about two minutes the first time …'
 	cd test/loki221 && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X github.com/grafana/loki/pkg/build.Version=2.2.1' -o ../../$@ github.com/grafana/loki/cmd/loki
 
-.PHONY: help build demo smoke test golden bench fuzz lint vuln check e2e clean format host loki
+.PHONY: help build demo smoke test rules golden bench fuzz lint vuln check e2e clean format host loki
