@@ -35,18 +35,43 @@ func (f *File) Run(ctx context.Context, l *Loki) ([]Result, error) {
 	return results, nil
 }
 
-func (f *File) run(ctx context.Context, t *Test, r room) ([]Result, error) {
-	entries, err := f.entries(t)
+// Firing returns the labels of all alerts of all rules that fire at a time of a test's
+// clock.
+func (f *File) Firing(ctx context.Context, l *Loki, t *Test, at time.Duration) ([]map[string]string, error) {
+	r := l.room(strconv.FormatInt(time.Now().UnixNano(), 36), 0)
+	start, err := f.fill(ctx, t, r)
 	if err != nil {
 		return nil, err
 	}
+	var all []map[string]string
+	for i := range f.rules {
+		firing, err := f.rules[i].firing(ctx, r.query, start, at)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.rules[i].Alert, err)
+		}
+		for _, a := range firing {
+			all = append(all, a.labels)
+		}
+	}
+	return all, nil
+}
+
+// fill stores the logs of a test, moved to the present, and returns when its clock starts.
+func (f *File) fill(ctx context.Context, t *Test, r room) (start time.Time, err error) {
+	entries, err := f.entries(t)
+	if err != nil {
+		return start, err
+	}
 	start, end := t.times(entries)
-	by := time.Since(end).Truncate(time.Millisecond) // to the present
-	if err := r.push(ctx, encode(entries, r.labels(), r.Metadata, by)); err != nil {
+	by := time.Since(end).Truncate(time.Millisecond)
+	return start.Add(by), r.push(ctx, encode(entries, r.labels(), r.Metadata, by))
+}
+
+func (f *File) run(ctx context.Context, t *Test, r room) ([]Result, error) {
+	start, err := f.fill(ctx, t, r)
+	if err != nil {
 		return nil, err
 	}
-	start = start.Add(by)
-
 	var results []Result
 	result := func(alert string) *Result {
 		i := slices.IndexFunc(results, func(r Result) bool { return r.Alert == alert })

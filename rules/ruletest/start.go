@@ -30,8 +30,11 @@ const readyWithin = time.Minute
 // Start starts the Loki that a program is, on the loopback and in a directory of its own,
 // which [Loki.Close] removes.
 func Start(ctx context.Context, program string) (*Loki, error) {
-	program, err := filepath.Abs(program) // it works in another directory
+	program, err := exec.LookPath(program)
 	if err != nil {
+		return nil, err
+	}
+	if program, err = filepath.Abs(program); err != nil { // it works in another directory
 		return nil, err
 	}
 	version, err := programVersion(ctx, program)
