@@ -130,6 +130,10 @@ func TestAlerts_broken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	version, err := l.Version(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ what, tests, alert, old, broken string }{
 		{"a wrong label", "failures", "FlinkCheckpointFailuresInWindow", "by (cluster, job_id, job_name)", "by (cluster, jobid, job_name)"},
 		{"the wrong label of the key of a failure", "failures", "FlinkCheckpointFailuresInWindow", "checkpoint_id, failure_key", "event, checkpoint_id, failure_key"},
@@ -141,6 +145,9 @@ func TestAlerts_broken(t *testing.T) {
 		{"a threshold", "failures", "FlinkCheckpointFailuresInARow", ">= 3", "> 3"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
+			if c.what == "no __error__" && !strings.HasPrefix(version, "2") {
+				t.Skip("Loki 3.x leaves out entries without the field that is unwrapped by itself")
+			}
 			dir := t.TempDir()
 			names, _ := filepath.Glob("*.yaml")
 			changed := false

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +11,9 @@ import (
 // TestFleet lets an outage fail a checkpoint of 600 jobs at once. A rule by job is then an
 // error in Loki, for more than 500 series; the one without labels fires.
 func TestFleet(t *testing.T) {
+	if os.Getenv("LOKI_URL") != "" {
+		t.Skip("a query frontend limits the parts of a query, which the ruler does not")
+	}
 	l := loki(t)
 	var lines strings.Builder
 	for i := range 600 {

@@ -28,6 +28,10 @@
 // group; for and keep_firing_for are honoured, and exp_alerts are those that fire. Labels are
 // compared as a whole, the alert's name aside; of annotations those that are expected.
 //
+// Rules are evaluated by queries, not by the ruler. A Loki that has a query frontend before it cuts a
+// query into parts, and the limit of series (max_query_series) then holds for each of them, which in
+// the ruler it does not.
+//
 // A test sees its own lines only: those of other tests are another tenant's, or have another value of
 // a label that is added to its streams and to the selectors of its queries.
 package ruletest
