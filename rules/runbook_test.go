@@ -62,6 +62,15 @@ func TestRunbook(t *testing.T) {
 	}
 }
 
+// TestRecipes_form checks the README's queries as far as they can be without a Loki.
+func TestRecipes_form(t *testing.T) {
+	for _, q := range query.FindAllStringSubmatch(string(read(t, "../README.md")), -1) {
+		for _, fault := range checkRecipe(q[1]) {
+			t.Errorf("%s: %s", strings.TrimSpace(q[1]), fault)
+		}
+	}
+}
+
 // checkRecipe returns what is wrong with a query for people: those of rules apart from
 // what their results must be like.
 func checkRecipe(q string) (faults []string) {

@@ -27,14 +27,18 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	for name, write := range map[string]func(*strings.Builder){
-		"options": writeOptions,
-		"kinds":   writeKinds,
-		"fields":  writeFields,
-		"metrics": writeMetrics,
+	for name, write := range map[string]func(*strings.Builder) error{
+		"options":  writeOptions,
+		"kinds":    writeKinds,
+		"fields":   writeFields,
+		"metrics":  writeMetrics,
+		"alerts":   writeAlerts,
+		"settings": writeSettings,
 	} {
 		var b strings.Builder
-		write(&b)
+		if err := write(&b); err != nil {
+			return err
+		}
 		if text, err = replace(text, name, b.String()); err != nil {
 			return err
 		}
@@ -53,7 +57,7 @@ func replace(text []byte, name, generated string) ([]byte, error) {
 	return []byte(string(before) + start + generated + end + string(after)), nil
 }
 
-func writeOptions(b *strings.Builder) {
+func writeOptions(b *strings.Builder) error {
 	b.WriteString("| option | default | value | what it does |\n| --- | --- | --- | --- |\n")
 	for _, o := range ship.Options {
 		value := ""
@@ -62,9 +66,10 @@ func writeOptions(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", o.Name, value, o.Unit, o.Help)
 	}
+	return nil
 }
 
-func writeKinds(b *strings.Builder) {
+func writeKinds(b *strings.Builder) error {
 	b.WriteString("| event | sent | what happened |\n| --- | --- | --- |\n")
 	for _, k := range parsers.Kinds {
 		sent := "yes"
@@ -76,9 +81,10 @@ func writeKinds(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s |\n", k.Name, sent, k.Doc)
 	}
+	return nil
 }
 
-func writeFields(b *strings.Builder) {
+func writeFields(b *strings.Builder) error {
 	b.WriteString("| field | type | meaning |\n| --- | --- | --- |\n")
 	for _, f := range parsers.Fields {
 		if f.Lesson {
@@ -90,11 +96,13 @@ func writeFields(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s |\n", f.Name, kind, f.Doc)
 	}
+	return nil
 }
 
-func writeMetrics(b *strings.Builder) {
+func writeMetrics(b *strings.Builder) error {
 	b.WriteString("| metric | of a | Flink | meaning |\n| --- | --- | --- | --- |\n")
 	for _, m := range parsers.DefaultMetrics {
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", m.Name, m.Scope, m.Versions, m.Doc)
 	}
+	return nil
 }
