@@ -116,7 +116,11 @@ func TestInhibition(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			left := audible(rules, alerts)
+			var labels []map[string]string
+			for _, a := range alerts {
+				labels = append(labels, a.Labels)
+			}
+			left := audible(rules, labels)
 			byFailure := map[string][]string{}
 			for _, a := range left {
 				if name := a["alertname"]; strings.HasPrefix(name, "FlinkCheckpoint") {

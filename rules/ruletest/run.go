@@ -35,22 +35,26 @@ func (f *File) Run(ctx context.Context, l *Loki) ([]Result, error) {
 	return results, nil
 }
 
-// Firing returns the labels of all alerts of all rules that fire at a time of a test's
-// clock.
-func (f *File) Firing(ctx context.Context, l *Loki, t *Test, at time.Duration) ([]map[string]string, error) {
+// Alert is one that fires.
+type Alert struct {
+	Labels, Annotations map[string]string
+}
+
+// Firing returns the alerts of all rules that fire at a time of a test's clock.
+func (f *File) Firing(ctx context.Context, l *Loki, t *Test, at time.Duration) ([]Alert, error) {
 	r := l.room(strconv.FormatInt(time.Now().UnixNano(), 36), 0)
 	start, err := f.fill(ctx, t, r)
 	if err != nil {
 		return nil, err
 	}
-	var all []map[string]string
+	var all []Alert
 	for i := range f.rules {
 		firing, err := f.rules[i].firing(ctx, r.query, start, at)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.rules[i].Alert, err)
 		}
 		for _, a := range firing {
-			all = append(all, a.labels)
+			all = append(all, Alert{a.labels, a.annotations})
 		}
 	}
 	return all, nil
