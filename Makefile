@@ -29,7 +29,7 @@ golden: ## Rewrite the golden files and the generated documentation
 	go run ./build/generate
 
 bench: build ## Measure: ratios against a baseline of the same run
-	go test ./parsers ./plugin/record -run '^$$' -bench . -benchtime 1s
+	go test ./parsers ./plugin/record ./plugin/enrich -run '^$$' -bench . -benchtime 1s
 	go run ./test/bench
 
 fuzz: ## Fuzz each target for FUZZTIME (default 1m)
