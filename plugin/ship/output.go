@@ -44,9 +44,11 @@ type Output struct {
 
 	mu      sync.Mutex // guards the rest; held while a chunk is read
 	counter enrich.Counter
+	labels  loki.Guard
 	files   files
 	// Lines that are not known though their class is, by logger.
 	unrecognised map[string]int
+	identified   func(*parsers.Event) // for tests, nil for none
 	closed       bool
 	active       sync.WaitGroup // flushes
 }
@@ -71,6 +73,7 @@ func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
 	}
 	o := &Output{cfg: cfg, log: log, client: client, dead: dead, kept: kept, unrecognised: map[string]int{}}
 	o.delivery = &loki.Delivery{Client: client, Dead: dead.bury, Log: log, Backoff: loki.DefaultBackoff}
+	o.labels = loki.Guard{Limit: cfg.MaxLabelValues, Log: log}
 	o.files = files{cfg: cfg, log: log, parser: parser}
 	o.renderer = xxhash.Sum64String(cfg.rendering)
 	o.id = strconv.FormatUint(o.renderer, 16)
@@ -163,7 +166,7 @@ func (o *Output) read(tag string, chunk []byte) (enrich.Fingerprint, [][]byte, e
 			return fingerprint, requests, nil
 		}
 	}
-	batch := &loki.Batch{Placement: o.cfg.Placement}
+	batch := &loki.Batch{Placement: o.cfg.Placement, Guard: &o.labels}
 	pass := o.kept.state.Begin(o.id, true, func(e *parsers.Event, isMade bool) { o.add(batch, e, isMade) })
 	defer pass.Abandon()
 	if unread := o.render(pass, tag, chunk); len(unread) > 0 {
@@ -195,8 +198,8 @@ func (o *Output) render(pass *enrich.Pass, tag string, chunk []byte) (unread []l
 	url := len(o.cfg.RecordFields)
 	stats := record.Decode(chunk, o.cfg.Keys, func(r *record.Record) {
 		origin := parsers.Origin{Offset: r.Offset, Time: r.Time, URL: r.Fields[url]}
-		if reason := sources.read(r, origin); reason != "" {
-			unread = append(unread, loki.DeadLetter{At: time.Now().UTC(), Reason: reason, Tag: tag, Bytes: bytes.Clone(r.Line)})
+		if text, reason := sources.read(r, origin); reason != "" {
+			unread = append(unread, loki.DeadLetter{At: time.Now().UTC(), Reason: reason, Tag: tag, Bytes: bytes.Clone(text)})
 		}
 	})
 	for _, reason := range sources.flush() {
@@ -224,6 +227,9 @@ func (o *Output) identify(tag string, file []byte, e *parsers.Event) {
 	} else if o.cfg.Kinds[e.Kind.Name] {
 		t, _ := e.Time(parsers.Time)
 		e.SetInt(parsers.Seq, o.counter.Next(tag+"\x00"+string(file), t, e.AppendLogfmt(nil)))
+	}
+	if o.identified != nil {
+		o.identified(e)
 	}
 }
 
