@@ -2,6 +2,7 @@ package loki
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -36,13 +37,16 @@ var MetadataFields = []parsers.Field{
 // copies what it is given.
 type Batch struct {
 	Placement Placement
+	// Tenant has the events that are added next; "" is the client's.
+	Tenant string
 
-	streams map[string]*stream // by the values of the label keys
+	streams map[string]*stream // by the tenant and the values of the label keys
 	events  int
 	scratch []byte
 }
 
 type stream struct {
+	tenant  string
 	labels  string
 	entries []entry
 }
@@ -68,14 +72,14 @@ func (b *Batch) Len() int { return b.events }
 
 // stream returns the stream that an event belongs to.
 func (b *Batch) stream(e *parsers.Event) *stream {
-	key := b.scratch[:0]
+	key := append(append(b.scratch[:0], b.Tenant...), 0)
 	for _, f := range b.Placement.LabelKeys {
 		key = append(e.AppendValue(key, f), 0)
 	}
 	b.scratch = key
 	s, ok := b.streams[string(key)]
 	if !ok {
-		s = &stream{labels: b.labels(e).String()}
+		s = &stream{tenant: b.Tenant, labels: b.labels(e).String()}
 		if b.streams == nil {
 			b.streams = map[string]*stream{}
 		}
@@ -119,11 +123,14 @@ const maxRequestBytes = 1 << 20
 
 // Encode returns the batch as logproto.PushRequests, each with one stream: Loki answers
 // a push of several with the fate of the last one, and drops entries of the others
-// without a word. Streams come in the order of their labels, the entries of a stream in
-// the order of their times, and those of one time in the order in which they were added.
+// without a word. Streams come in the order of their tenants and labels, the entries of a
+// stream in the order of their times, and those of one time in the order in which they
+// were added. A request of a tenant of its own has its name in front, see [CutTenant].
 func (b *Batch) Encode() [][]byte {
 	var requests [][]byte
-	byLabels := func(a, b *stream) int { return strings.Compare(a.labels, b.labels) }
+	byLabels := func(a, b *stream) int {
+		return cmp.Or(strings.Compare(a.tenant, b.tenant), strings.Compare(a.labels, b.labels))
+	}
 	for _, s := range slices.SortedFunc(maps.Values(b.streams), byLabels) {
 		slices.SortStableFunc(s.entries, func(a, b entry) int { return a.time.Compare(b.time) })
 		var message []byte // a logproto.StreamAdapter
@@ -134,7 +141,7 @@ func (b *Batch) Encode() [][]byte {
 			b.scratch = e.encode(b.scratch[:0])
 			message = appendMessage(message, 2, b.scratch)
 			if i == len(s.entries)-1 || len(message) >= maxRequestBytes {
-				requests = append(requests, appendMessage(nil, 1, message))
+				requests = append(requests, WithTenant(s.tenant, appendMessage(nil, 1, message)))
 				message = nil
 			}
 		}

@@ -54,7 +54,7 @@ func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := loki.NewClient(cfg.URL, cfg.TenantID, "flink-loki/"+version)
+	client, err := loki.NewClient(cfg.URL, loki.ClientOptions{Tenant: cfg.TenantID, UserAgent: "flink-loki/" + version, HTTP: cfg.HTTP})
 	if err != nil {
 		return nil, err
 	}
@@ -63,11 +63,14 @@ func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
 		return nil, fmt.Errorf("option state_path, value %q: %w: give a directory that this agent alone may write", cfg.StatePath, err)
 	}
 	o := &Output{cfg: cfg, log: log, client: client, kept: kept, unrecognised: map[string]int{}}
-	o.files = files{cfg: cfg, log: log, parser: parser}
+	o.files = files{cfg: cfg, log: log, parser: parser, tenants: tenants{key: cfg.TenantKey, log: log, refused: func() {}}}
 	o.renderer = xxhash.Sum64String(cfg.rendering)
 	o.id = strconv.FormatUint(o.renderer, 16)
 	o.ctx, o.cancel = context.WithCancel(context.Background())
-	log.Info("started", "url", cfg.URL.Redacted(), "node", cfg.Node, "timezone", zoneName(cfg.Location),
+	for _, text := range cfg.warnings() {
+		log.Warn(text)
+	}
+	log.Info("started", "url", cfg.target(), "node", cfg.Node, "timezone", zoneName(cfg.Location),
 		"timeout", cfg.Timeout, "state_path", cfg.StatePath)
 	return o, nil
 }
@@ -113,7 +116,7 @@ func (o *Output) Flush(tag string, chunk []byte, read func()) Result {
 func (o *Output) logRefusal(tag string, err error) {
 	var status *loki.StatusError
 	switch {
-	case errors.As(err, &status) && status.Status/100 == 4 && status.Status != 408 && status.Status != 429:
+	case errors.As(err, &status) && status.Status/100 < 5 && status.Status != 408 && status.Status != 429:
 		o.log.Error("loki refuses a chunk, which is kept and tried again; see the answer for what to mend", "tag", tag, "err", err)
 	default:
 		o.log.Warn("a chunk could not be delivered, Fluent Bit tries it again", "tag", tag, "err", err)
@@ -221,6 +224,7 @@ func (o *Output) add(batch *loki.Batch, e *parsers.Event, isMade bool) {
 	if !ok {
 		t = time.Now() // neither the line nor the record has one
 	}
+	batch.Tenant = o.files.tenants.of(e)
 	batch.Add(e, t)
 }
 
