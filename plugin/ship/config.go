@@ -43,6 +43,8 @@ type Config struct {
 	StatePath    string
 	Timeout      time.Duration
 	LogLevel     slog.Level
+	// MetricsListen is where the plugin's own metrics are read, empty for nowhere.
+	MetricsListen string
 
 	// rendering is the values of the options that decide how a chunk is rendered. It
 	// tells apart the outputs that share a state_path.
@@ -201,6 +203,10 @@ var Options = []Option{
 		Name: "plugin_log_level", Default: "info", Unit: "`error`, `warn`, `info` or `debug`", local: true,
 		Help: "What the plugin itself logs.",
 		set:  setLogLevel,
+	}, {
+		Name: "metrics_listen", Unit: "host:port", local: true,
+		Help: "Where the plug-in's own metrics can be read, such as `127.0.0.1:2021`; a port alone is one on loopback. Empty: nowhere.",
+		set:  setMetricsListen,
 	},
 }
 

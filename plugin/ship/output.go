@@ -15,6 +15,7 @@ import (
 	"flink-loki/plugin/enrich"
 	"flink-loki/plugin/loki"
 	"flink-loki/plugin/record"
+	"flink-loki/plugin/telemetry"
 )
 
 // Result is what Fluent Bit is told about a chunk.
@@ -33,6 +34,7 @@ type Output struct {
 	log      *slog.Logger
 	client   *loki.Client
 	kept     *kept
+	metrics  *telemetry.Output
 	renderer uint64 // tells apart outputs that render a chunk in different ways
 	id       string // the same as text
 
@@ -54,7 +56,10 @@ func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := loki.NewClient(cfg.URL, loki.ClientOptions{Tenant: cfg.TenantID, UserAgent: "flink-loki/" + version, HTTP: cfg.HTTP})
+	metrics := newMetrics(version)
+	client, err := loki.NewClient(cfg.URL, loki.ClientOptions{
+		Tenant: cfg.TenantID, UserAgent: "flink-loki/" + version, HTTP: cfg.HTTP, Wrap: metrics.Transport,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +67,11 @@ func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
 	if err != nil {
 		return nil, fmt.Errorf("option state_path, value %q: %w: give a directory that this agent alone may write", cfg.StatePath, err)
 	}
-	o := &Output{cfg: cfg, log: log, client: client, kept: kept, unrecognised: map[string]int{}}
-	o.files = files{cfg: cfg, log: log, parser: parser, tenants: tenants{key: cfg.TenantKey, log: log, refused: func() {}}}
+	if err := serve(metrics, kept, cfg, log); err != nil {
+		return nil, errors.Join(err, closeKept(cfg.StatePath))
+	}
+	o := &Output{cfg: cfg, log: log, client: client, kept: kept, metrics: metrics, unrecognised: map[string]int{}}
+	o.files = files{cfg: cfg, log: log, parser: parser, tenants: tenants{key: cfg.TenantKey, log: log, refused: func() { metrics.Count(telemetry.RefusedTenants, 1) }}}
 	o.renderer = xxhash.Sum64String(cfg.rendering)
 	o.id = strconv.FormatUint(o.renderer, 16)
 	o.ctx, o.cancel = context.WithCancel(context.Background())
@@ -71,7 +79,7 @@ func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
 		log.Warn(text)
 	}
 	log.Info("started", "url", cfg.target(), "node", cfg.Node, "timezone", zoneName(cfg.Location),
-		"timeout", cfg.Timeout, "state_path", cfg.StatePath)
+		"timeout", cfg.Timeout, "state_path", cfg.StatePath, "metrics_listen", metrics.Address())
 	return o, nil
 }
 
@@ -86,7 +94,8 @@ func zoneName(loc *time.Location) string {
 
 // Flush delivers the events of a chunk. read is called once, when the chunk's memory
 // is no longer needed; Flush may go on after that, up to the configured timeout.
-func (o *Output) Flush(tag string, chunk []byte, read func()) Result {
+func (o *Output) Flush(tag string, chunk []byte, read func()) (result Result) {
+	defer o.countFlush(time.Now(), &result)
 	if !o.begin() {
 		read()
 		return Retry
@@ -185,6 +194,7 @@ func (o *Output) render(pass *enrich.Pass, tag string, chunk []byte) {
 		}
 	})
 	sources.flush()
+	o.countRead(chunk, stats)
 	if stats.Malformed > 0 {
 		o.log.Error("pieces of a chunk are no log records and were skipped; the rest is delivered",
 			"tag", tag, "pieces", stats.Malformed, "bytes", stats.SkippedBytes)
@@ -224,6 +234,7 @@ func (o *Output) add(batch *loki.Batch, e *parsers.Event, isMade bool) {
 	if !ok {
 		t = time.Now() // neither the line nor the record has one
 	}
+	o.metrics.Count(telemetry.Events, 1, e.Kind.Name)
 	batch.Tenant = o.files.tenants.of(e)
 	batch.Add(e, t)
 }
@@ -238,6 +249,7 @@ func (o *Output) countUnrecognised(file []byte, e *parsers.Event) {
 	if _, ok := o.unrecognised[logger]; !ok && len(o.unrecognised) >= maxUnrecognised {
 		logger = "others"
 	}
+	o.metrics.Count(telemetry.Unrecognised, 1, logger)
 	if o.unrecognised[logger]++; o.unrecognised[logger] == 1 {
 		o.log.Warn("a line of a known logger is not recognised; further ones are only counted",
 			"logger", logger, "file", string(file), "line", string(e.Text(parsers.Message)))
@@ -263,6 +275,7 @@ func (o *Output) Close(wait time.Duration) {
 		o.log.Warn("a flush did not end in time", "waited", wait)
 	}
 	o.client.Close()
+	o.metrics.Close()
 	if err := closeKept(o.cfg.StatePath); err != nil {
 		o.log.Warn("the state's file can't be closed", "state_path", o.cfg.StatePath, "err", err)
 	}
