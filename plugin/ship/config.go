@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/grafana/loki-client-go/pkg/labelutil"
 	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
@@ -41,8 +43,11 @@ type Config struct {
 	LearnZone    bool     // from the lines; Location only until then
 	Metrics      []string // nil for the default ones
 	StatePath    string
-	Timeout      time.Duration
-	LogLevel     slog.Level
+	// DeadLetterPath is empty for none; DeadLetterSize in bytes.
+	DeadLetterPath string
+	DeadLetterSize int64
+	Timeout        time.Duration
+	LogLevel       slog.Level
 	// MetricsListen is where the plugin's own metrics are read, empty for nowhere.
 	MetricsListen string
 
@@ -195,6 +200,15 @@ var Options = []Option{
 		Name: "state_path", Unit: "directory", local: true,
 		Help: "Where rendered chunks are kept until they are delivered, so that a retry after a restart sends the same bytes. Empty: in memory.",
 		set:  func(c *Config, v string) error { c.StatePath = v; return nil },
+	}, {
+		Name: "dead_letter_path", Unit: "file", local: true,
+		Help: "Where entries go that Loki refuses for ever, and what can't be read of a chunk: one line of JSON each, on the disk before the chunk is let go. " +
+			"`flink-loki ship` sends them again. Empty: they are counted and logged.",
+		set: func(c *Config, v string) error { c.DeadLetterPath = v; return nil },
+	}, {
+		Name: "dead_letter_size", Default: "64MB", Unit: "bytes", local: true,
+		Help: "When the dead-letter file is as large as this, it is renamed to its name with `.1`; four such files are kept.",
+		set:  setDeadLetterSize,
 	}, {
 		Name: "timeout", Default: "4s", Unit: "duration", local: true,
 		Help: "Bound on everything within one flush. Keep it below Fluent Bit's `Grace` (5 s).",
@@ -439,6 +453,15 @@ func setTimeout(c *Config, v string) (err error) {
 	if err != nil || c.Timeout <= 0 {
 		return errors.New("give a duration like 4s or 500ms")
 	}
+	return nil
+}
+
+func setDeadLetterSize(c *Config, v string) error {
+	size, err := humanize.ParseBytes(v)
+	if err != nil || size == 0 || size > math.MaxInt64 {
+		return errors.New("give a size like 64MB")
+	}
+	c.DeadLetterSize = int64(size)
 	return nil
 }
 

@@ -2,7 +2,9 @@ package ship
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -49,6 +51,7 @@ func (f *files) get(name []byte) *file {
 // header above it in its own file.
 type sources struct {
 	files *files
+	log   *slog.Logger
 	pass  *enrich.Pass
 	tag   string
 	// identify gives an event what tells it from all others.
@@ -158,9 +161,51 @@ func (f *files) tellZone(file *file, name []byte, offset time.Duration) {
 		"file", string(name), "ahead_of_utc", offset, "timezone", zoneName(f.cfg.Location))
 }
 
-// flush ends all files: what comes in another chunk is not joined.
-func (s *sources) flush() {
-	for _, source := range s.order {
-		source.Flush()
+// read reads a record. A bug that it meets costs that record only: reason then says what
+// happened.
+func (s *sources) read(r *record.Record, origin parsers.Origin) (reason string) {
+	defer func() {
+		if p := recover(); p != nil {
+			reason = s.caught(p, r)
+		}
+	}()
+	if source := s.of(r); r.Object != nil {
+		source.Object(origin, r.Object)
+	} else {
+		source.Record(origin, r.Line)
 	}
+	return ""
+}
+
+// caught notes a panic. The source that it came from is not used any more.
+func (s *sources) caught(p any, r *record.Record) (reason string) {
+	s.log.Error("a bug in the plugin was caught, which costs one record; please report it",
+		"file", string(r.Filename), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	if s.current != nil {
+		for key, source := range s.byKey {
+			if source == s.current {
+				delete(s.byKey, key)
+			}
+		}
+		s.order = slices.DeleteFunc(s.order, func(source *source) bool { return source == s.current })
+		s.current = nil
+	}
+	return fmt.Sprintf("a bug in the plugin: %v", p)
+}
+
+// flush ends all files: what comes in another chunk is not joined. It returns what could
+// not be read.
+func (s *sources) flush() (reasons []string) {
+	for _, source := range slices.Clone(s.order) {
+		func() {
+			defer func() {
+				if p := recover(); p != nil {
+					s.current = source
+					reasons = append(reasons, s.caught(p, &record.Record{Filename: source.name}))
+				}
+			}()
+			source.Flush()
+		}()
+	}
+	return reasons
 }

@@ -222,7 +222,7 @@ func (a *agent) finish() {
 		a.t.Fatal(err)
 	}
 	for _, request := range batch.Encode() {
-		if err := o.client.Push(a.t.Context(), request); err != nil {
+		if err := o.delivery.Deliver(a.t.Context(), request); err != nil {
 			a.t.Fatal(err)
 		}
 	}

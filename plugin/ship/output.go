@@ -1,6 +1,7 @@
 package ship
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,8 @@ type Output struct {
 	cfg      *Config
 	log      *slog.Logger
 	client   *loki.Client
+	delivery *loki.Delivery
+	dead     *deadLetters
 	kept     *kept
 	metrics  *telemetry.Output
 	renderer uint64 // tells apart outputs that render a chunk in different ways
@@ -67,11 +70,17 @@ func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
 	if err != nil {
 		return nil, fmt.Errorf("option state_path, value %q: %w: give a directory that this agent alone may write", cfg.StatePath, err)
 	}
-	if err := serve(metrics, kept, cfg, log); err != nil {
-		return nil, errors.Join(err, closeKept(cfg.StatePath))
+	dead, err := openDeadLetters(cfg, log)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("option dead_letter_path, value %q: %w: name a file that the agent may write", cfg.DeadLetterPath, err), closeKept(cfg.StatePath))
 	}
-	o := &Output{cfg: cfg, log: log, client: client, kept: kept, metrics: metrics, unrecognised: map[string]int{}}
-	o.files = files{cfg: cfg, log: log, parser: parser, tenants: tenants{key: cfg.TenantKey, log: log, refused: func() { metrics.Count(telemetry.RefusedTenants, 1) }}}
+	o := &Output{cfg: cfg, log: log, client: client, dead: dead, kept: kept, metrics: metrics, unrecognised: map[string]int{}}
+	o.delivery = &loki.Delivery{Client: client, Dead: dead.bury, Log: log, Backoff: loki.DefaultBackoff}
+	if err := o.serveMetrics(); err != nil {
+		return nil, errors.Join(err, dead.close(), closeKept(cfg.StatePath))
+	}
+	o.files = files{cfg: cfg, log: log, parser: parser}
+	o.files.tenants = tenants{key: cfg.TenantKey, log: log, refused: func() { metrics.Count(telemetry.RefusedTenants, 1) }}
 	o.renderer = xxhash.Sum64String(cfg.rendering)
 	o.id = strconv.FormatUint(o.renderer, 16)
 	o.ctx, o.cancel = context.WithCancel(context.Background())
@@ -104,10 +113,14 @@ func (o *Output) Flush(tag string, chunk []byte, read func()) (result Result) {
 	ctx, cancel := context.WithTimeout(o.ctx, o.cfg.Timeout)
 	defer cancel()
 
-	fingerprint, requests := o.read(tag, chunk)
+	fingerprint, requests, err := o.read(tag, chunk)
 	read()
+	if err != nil {
+		o.log.Error("a chunk is kept, because what can't be read of it can't be put away", "tag", tag, "err", err)
+		return Retry
+	}
 	for i, request := range requests {
-		if err := o.client.Push(ctx, request); err != nil {
+		if err := o.delivery.Deliver(ctx, request); err != nil {
 			o.kept.journal.Delivered(fingerprint, i)
 			o.logRefusal(tag, err)
 			return Retry
@@ -125,7 +138,9 @@ func (o *Output) Flush(tag string, chunk []byte, read func()) (result Result) {
 func (o *Output) logRefusal(tag string, err error) {
 	var status *loki.StatusError
 	switch {
-	case errors.As(err, &status) && status.Status/100 < 5 && status.Status != 408 && status.Status != 429:
+	case errors.Is(err, loki.ErrOpen):
+		o.log.Debug("a chunk waits", "tag", tag, "err", err)
+	case errors.As(err, &status) && status.Status/100 <= 4 && status.Status != 408 && status.Status != 429:
 		o.log.Error("loki refuses a chunk, which is kept and tried again; see the answer for what to mend", "tag", tag, "err", err)
 	default:
 		o.log.Warn("a chunk could not be delivered, Fluent Bit tries it again", "tag", tag, "err", err)
@@ -143,8 +158,9 @@ func (o *Output) begin() bool {
 }
 
 // read renders a chunk: the requests that were rendered before where it is a retry. A
-// chunk without events gives none. Nothing that it returns aliases the chunk.
-func (o *Output) read(tag string, chunk []byte) (enrich.Fingerprint, [][]byte) {
+// chunk without events gives none. Nothing that it returns aliases the chunk. An error
+// says that what can't be read can't be put away.
+func (o *Output) read(tag string, chunk []byte) (enrich.Fingerprint, [][]byte, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var fingerprint enrich.Fingerprint
@@ -157,13 +173,17 @@ func (o *Output) read(tag string, chunk []byte) (enrich.Fingerprint, [][]byte) {
 			o.log.Warn("a journal entry is lost, the chunk is rendered anew", "tag", tag, "err", err)
 		}
 		if requests != nil {
-			return fingerprint, requests
+			return fingerprint, requests, nil
 		}
 	}
 	batch := &loki.Batch{Placement: o.cfg.Placement}
 	pass := o.kept.state.Begin(o.id, true, func(e *parsers.Event, isMade bool) { o.add(batch, e, isMade) })
 	defer pass.Abandon()
-	o.render(pass, tag, chunk)
+	if unread := o.render(pass, tag, chunk); len(unread) > 0 {
+		if err := o.dead.write(unread); err != nil {
+			return fingerprint, nil, err
+		}
+	}
 	var requests [][]byte
 	mark := ""
 	if batch.Len() > 0 {
@@ -178,27 +198,32 @@ func (o *Output) read(tag string, chunk []byte) (enrich.Fingerprint, [][]byte) {
 	if err := pass.End(mark); err != nil {
 		o.log.Warn("the state can't be written; what this chunk tells is kept in memory only", "state_path", o.cfg.StatePath, "err", err)
 	}
-	return fingerprint, requests
+	return fingerprint, requests, nil
 }
 
-// render turns a chunk into events, which the pass emits.
-func (o *Output) render(pass *enrich.Pass, tag string, chunk []byte) {
-	sources := sources{files: &o.files, pass: pass, tag: tag, identify: o.identify, unrecognised: o.countUnrecognised}
+// render turns a chunk into events, which the pass emits. It returns what it could not
+// read.
+func (o *Output) render(pass *enrich.Pass, tag string, chunk []byte) (unread []loki.DeadLetter) {
+	sources := sources{files: &o.files, log: o.log, pass: pass, tag: tag, identify: o.identify, unrecognised: o.countUnrecognised}
 	url := len(o.cfg.RecordFields)
 	stats := record.Decode(chunk, o.cfg.Keys, func(r *record.Record) {
 		origin := parsers.Origin{Offset: r.Offset, Time: r.Time, URL: r.Fields[url]}
-		if source := sources.of(r); r.Object != nil {
-			source.Object(origin, r.Object)
-		} else {
-			source.Record(origin, r.Line)
+		if reason := sources.read(r, origin); reason != "" {
+			unread = append(unread, loki.DeadLetter{At: time.Now().UTC(), Reason: reason, Tag: tag, Bytes: bytes.Clone(r.Line)})
 		}
 	})
-	sources.flush()
+	for _, reason := range sources.flush() {
+		unread = append(unread, loki.DeadLetter{At: time.Now().UTC(), Reason: reason, Tag: tag})
+	}
 	o.countRead(chunk, stats)
 	if stats.Malformed > 0 {
 		o.log.Error("pieces of a chunk are no log records and were skipped; the rest is delivered",
 			"tag", tag, "pieces", stats.Malformed, "bytes", stats.SkippedBytes)
 	}
+	for _, piece := range stats.Pieces {
+		unread = append(unread, loki.DeadLetter{At: time.Now().UTC(), Reason: "no log record of Fluent Bit", Tag: tag, Bytes: bytes.Clone(piece)})
+	}
+	return unread
 }
 
 // identify gives an event what tells it from all others.
@@ -276,6 +301,9 @@ func (o *Output) Close(wait time.Duration) {
 	}
 	o.client.Close()
 	o.metrics.Close()
+	if err := o.dead.close(); err != nil {
+		o.log.Warn("the dead-letter file can't be closed", "err", err)
+	}
 	if err := closeKept(o.cfg.StatePath); err != nil {
 		o.log.Warn("the state's file can't be closed", "state_path", o.cfg.StatePath, "err", err)
 	}

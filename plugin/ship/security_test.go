@@ -352,3 +352,22 @@ func TestSecurity_sendsTheSame(t *testing.T) {
 		t.Errorf("the target is %q, %v", plain.target(), err)
 	}
 }
+
+// TestSecurity_deadLetters: nor has the dead-letter file one.
+func TestSecurity_deadLetters(t *testing.T) {
+	const secret = "TOPSECRET-0123"
+	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintln(w, "refused: ", r.Header)
+	}))
+	defer echo.Close()
+	file := filepath.Join(t.TempDir(), "dead.json")
+	r, log := push(t, fakeloki.New(fakeloki.Config{}), fakeConfig{"url": echo.URL, "bearer_token": secret, "headers": "X-Api-Key=" + secret, "dead_letter_path": file})
+	letters, err := os.ReadFile(file)
+	if r != OK || err != nil || !bytes.Contains(letters, []byte("Bearer ***")) {
+		t.Fatalf("%v, %v, the letters are %s", r, err, letters)
+	}
+	if bytes.Contains(letters, []byte(secret)) || strings.Contains(log, secret) {
+		t.Errorf("the letters are %s, and the log is %s", letters, log)
+	}
+}

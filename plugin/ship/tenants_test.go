@@ -150,7 +150,7 @@ func TestTenants_retryAfterRestart(t *testing.T) {
 	for i, team := range []string{"a", "b", ""} {
 		c = ofTeam(t, c, expired(i), team)
 	}
-	loki.FailNext(1, http.StatusServiceUnavailable, nil, "")
+	loki.FailNext(1, http.StatusNotFound, nil, "")
 	if r := flush(first, "t", c); r != Retry {
 		t.Fatal(r)
 	}

@@ -2,7 +2,6 @@ package ship
 
 import (
 	"fmt"
-	"log/slog"
 	"time"
 
 	"flink-loki/plugin/record"
@@ -28,26 +27,37 @@ func newMetrics(version string) *telemetry.Output {
 // resultNames are what metrics call the results.
 var resultNames = map[Result]string{OK: "ok", Retry: "retry"}
 
-// watch makes metrics of what is kept.
-func (k *kept) watch(m *telemetry.Output) {
-	m.Watch(telemetry.JournalEntries, func() float64 { n, _ := k.journal.Size(); return float64(n) })
-	m.Watch(telemetry.JournalBytes, func() float64 { _, n := k.journal.Size(); return float64(n) })
-	m.Watch(telemetry.JournalEvictions, func() float64 { return float64(k.journal.Evicted()) })
-	m.Watch(telemetry.StateFacts, func() float64 { n, _ := k.state.Size(); return float64(n) })
-	m.Watch(telemetry.StateBytes, func() float64 { _, n := k.state.Size(); return float64(n) })
-	m.Watch(telemetry.StateEvictions, func() float64 { return float64(k.state.Evicted()) })
-}
-
-// serve serves the metrics, those of what is kept as well, where the configuration says so.
-func serve(m *telemetry.Output, k *kept, cfg *Config, log *slog.Logger) error {
-	if cfg.MetricsListen == "" {
+// serveMetrics serves the metrics, those of what is kept as well, where the configuration
+// says so.
+func (o *Output) serveMetrics() error {
+	address := o.cfg.MetricsListen
+	if address == "" {
 		return nil
 	}
-	k.watch(m)
-	if err := m.Serve(cfg.MetricsListen, log); err != nil {
-		return fmt.Errorf("option metrics_listen, value %q: %w: give another address, one that no program of this host has", cfg.MetricsListen, err)
+	for metric, read := range map[telemetry.Metric]func() float64{
+		telemetry.PushRetries:      func() float64 { return float64(o.delivery.Retries()) },
+		telemetry.MendedRequests:   func() float64 { return float64(o.delivery.Mended()) },
+		telemetry.DeadLetters:      func() float64 { return float64(o.dead.total()) },
+		telemetry.JournalEntries:   func() float64 { n, _ := o.kept.journal.Size(); return float64(n) },
+		telemetry.JournalBytes:     func() float64 { _, n := o.kept.journal.Size(); return float64(n) },
+		telemetry.JournalEvictions: func() float64 { return float64(o.kept.journal.Evicted()) },
+		telemetry.StateFacts:       func() float64 { n, _ := o.kept.state.Size(); return float64(n) },
+		telemetry.StateBytes:       func() float64 { _, n := o.kept.state.Size(); return float64(n) },
+		telemetry.StateEvictions:   func() float64 { return float64(o.kept.state.Evicted()) },
+	} {
+		o.metrics.Watch(metric, read)
+	}
+	if err := o.metrics.Serve(address, o.log); err != nil {
+		return fmt.Errorf("option metrics_listen, value %q: %w: give another address, one that no program of this host has", address, err)
 	}
 	return nil
+}
+
+// total returns how many entries were given up.
+func (d *deadLetters) total() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.count
 }
 
 // countFlush counts a flush that ends: one that panics is a retry.

@@ -40,12 +40,14 @@ func expectMetrics(t *testing.T, o *Output, want ...string) {
 func TestMetrics_ofFlushes(t *testing.T) {
 	loki := fakeloki.New(fakeloki.Config{})
 	o := newOutput(t, loki, io.Discard, fakeConfig{"metrics_listen": "127.0.0.1:0", "tenant_id_key": "kubernetes.labels.team"})
+	o.delivery.Backoff.MaxRetries = 2
 	expectMetrics(t, o, "records_total 0", `flushes_total{result="ok"} 0`, `flushes_total{result="retry"} 0`, `build_info{version="test"} 1`)
 
 	c := makeChunk("no event", expired(1), expired(2),
 		line(time.Second, "INFO", "org.apache.flink.runtime.checkpoint.CheckpointCoordinator", "Words that no Flink has."))
 	c = append(c, 0xc1, 0xc1, 0xc1) // no MessagePack
 	loki.FailNext(1, http.StatusServiceUnavailable, nil, "")
+	loki.FailNext(1, http.StatusNotFound, nil, "")
 	if r := flush(o, "t", c); r != Retry {
 		t.Fatal(r)
 	}
@@ -53,7 +55,8 @@ func TestMetrics_ofFlushes(t *testing.T) {
 		"records_total 4", fmt.Sprintf("chunk_bytes_total %d", len(c)), "malformed_pieces_total 1", "malformed_bytes_total 3",
 		`events_total{kind="checkpoint_expired"} 2`,
 		`unrecognised_lines_total{logger="org.apache.flink.runtime.checkpoint.CheckpointCoordinator"} 1`,
-		`pushes_total{status="503"} 1`, `flushes_total{result="retry"} 1`, "flush_duration_seconds_count 1", "journal_entries 1", "journal_evictions_total 0",
+		`pushes_total{status="503"} 1`, `pushes_total{status="404"} 1`, "push_retries_total 1", "dead_letters_total 1",
+		`flushes_total{result="retry"} 1`, "flush_duration_seconds_count 1", "journal_entries 1", "journal_evictions_total 0",
 	}
 	expectMetrics(t, o, read...)
 	facts, _ := o.kept.state.Size()
@@ -67,7 +70,7 @@ func TestMetrics_ofFlushes(t *testing.T) {
 		t.Fatal(r)
 	}
 	// What comes again is counted once.
-	expectMetrics(t, o, append(read[:6:6], `flushes_total{result="ok"} 1`, `pushes_total{status="204"} 1`, "push_duration_seconds_count 2", "journal_entries 0", "journal_bytes 0")...)
+	expectMetrics(t, o, append(read[:6:6], `flushes_total{result="ok"} 1`, `pushes_total{status="204"} 1`, "push_duration_seconds_count 3", "journal_entries 0", "journal_bytes 0")...)
 
 	if r := flush(o, "t", ofTeam(t, nil, expired(3), "a|b")); r != OK {
 		t.Fatal(r)

@@ -57,6 +57,9 @@ var (
 	Pushes        = metric(counter, "pushes_total", "status", "Requests to Loki, by HTTP status; error where there was no answer.")
 	PushDuration  = metric(histogram, "push_duration_seconds", "", "How long Loki took to answer, in seconds.")
 
+	PushRetries      = watched(counter, "push_retries_total", "Pushes that were made again within a flush.")
+	MendedRequests   = watched(counter, "mended_requests_total", "Requests that Loki refused, and took in another form.")
+	DeadLetters      = watched(counter, "dead_letters_total", "Entries and pieces of chunks that were given up: they are in the dead-letter file where there is one.")
 	JournalEntries   = watched(gauge, "journal_entries", "Chunks in the journal, which are not delivered yet. Outputs with one state_path share it.")
 	JournalBytes     = watched(gauge, "journal_bytes", "Bytes of those chunks' requests.")
 	JournalEvictions = watched(counter, "journal_evictions_total", "Chunks that the journal had no room for: a retry of one may store an event twice.")
