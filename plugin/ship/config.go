@@ -238,7 +238,7 @@ func ReadConfig(get func(name string) string) (*Config, error) {
 			value = o.Default
 		}
 		if !o.local {
-			c.rendering += o.Name + "=" + value + "\n"
+			c.rendering += o.Name + "=" + hideUser(value) + "\n"
 		}
 		if err := o.set(c, value); err != nil {
 			errs = append(errs, o.refuse(value, err))

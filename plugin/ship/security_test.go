@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -348,8 +347,19 @@ func TestSecurity_sendsTheSame(t *testing.T) {
 			t.Errorf("%s renders in another way, or %v", option, err)
 		}
 	}
-	if _, err := url.Parse(plain.target()); err != nil || plain.target() != "http://localhost:3100" {
-		t.Errorf("the target is %q, %v", plain.target(), err)
+	f := func(url string) *Config {
+		c, err := ReadConfig(fakeConfig{"url": url}.get)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	old, fresh, other := f("http://u:old@loki/path?a=b"), f("http://u:new@loki/path?a=b"), f("http://u:new@other/path?a=b")
+	if old.rendering != fresh.rendering || fresh.rendering == other.rendering {
+		t.Error("a password in the URL makes a difference, or its host does not")
+	}
+	if got := old.target(); got != "http://loki/path" {
+		t.Errorf("the target is %q", got)
 	}
 }
 
