@@ -4,7 +4,7 @@
 BIN := build/bin
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
-GO_FILES := $(shell git ls-files --cached --others --exclude-standard '*.go' go.mod go.sum)
+GO_FILES := $(shell git ls-files --cached --others --exclude-standard '*.go' 'plugin/*.c' go.mod go.sum)
 TOOL = go tool -modfile=build/tools/$(1)/go.mod $(1)
 
 help: ## Print the targets

@@ -2,6 +2,7 @@ package loki
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -101,14 +102,11 @@ func (d *DeadLetters) open() error {
 // Write appends letters. After an error, which is the disk's, none of them is surely
 // there.
 func (d *DeadLetters) Write(letters ...DeadLetter) error {
-	var b []byte
-	for i := range letters {
-		line, err := jsoniter.Marshal(&letters[i])
-		if err != nil {
-			return err
-		}
-		b = append(append(b, line...), '\n')
+	var buf bytes.Buffer
+	if err := WriteDeadLetters(&buf, letters...); err != nil {
+		return err
 	}
+	b := buf.Bytes()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.size > 0 && d.size+int64(len(b)) > d.maxBytes {
@@ -142,6 +140,20 @@ func (d *DeadLetters) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.file.Close()
+}
+
+// WriteDeadLetters writes letters as lines of JSON.
+func WriteDeadLetters(w io.Writer, letters ...DeadLetter) error {
+	for i := range letters {
+		line, err := jsoniter.Marshal(&letters[i])
+		if err == nil {
+			_, err = w.Write(append(line, '\n'))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ReadDeadLetters calls yield for each letter of a file. The error names the line that is

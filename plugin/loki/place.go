@@ -39,12 +39,21 @@ var MetadataFields = []parsers.Field{
 // copies what it is given.
 type Batch struct {
 	Placement Placement
+	// Guard bounds the values of labels, nil for no bound.
+	Guard *Guard
 	// Tenant has the events that are added next; "" is the client's.
 	Tenant string
 
-	streams map[string]*Request // by the tenant and the values of the label keys
+	streams map[string]*stream // by the tenant and the values of the label keys
 	events  int
 	scratch []byte
+}
+
+// stream is the entries of a stream, and the fields that are none of its labels because
+// they have too many values.
+type stream struct {
+	Request
+	left []parsers.Field
 }
 
 // Add adds an event under the entry time t.
@@ -54,7 +63,7 @@ func (b *Batch) Add(e *parsers.Event, t time.Time) {
 	if len(b.scratch) > maxLine {
 		b.scratch = cutLine(b.scratch, maxLine)
 	}
-	s.Entries = append(s.Entries, Entry{t, bytes.Clone(b.scratch), b.metadata(e), e.Origin.Time})
+	s.Entries = append(s.Entries, Entry{t, bytes.Clone(b.scratch), b.metadata(e, s.left), e.Origin.Time})
 	b.events++
 }
 
@@ -81,7 +90,7 @@ func fitting(value string, limit int) string {
 func (b *Batch) Len() int { return b.events }
 
 // stream returns the stream that an event belongs to.
-func (b *Batch) stream(e *parsers.Event) *Request {
+func (b *Batch) stream(e *parsers.Event) *stream {
 	key := append(append(b.scratch[:0], b.Tenant...), 0)
 	for _, f := range b.Placement.LabelKeys {
 		key = append(e.AppendValue(key, f), 0)
@@ -89,33 +98,46 @@ func (b *Batch) stream(e *parsers.Event) *Request {
 	b.scratch = key
 	s, ok := b.streams[string(key)]
 	if !ok {
-		s = &Request{Tenant: b.Tenant, Labels: b.labels(e).String()}
+		labels, left := b.labels(e)
+		s = &stream{Request{Tenant: b.Tenant, Labels: labels.String()}, left}
 		if b.streams == nil {
-			b.streams = map[string]*Request{}
+			b.streams = map[string]*stream{}
 		}
 		b.streams[string(key)] = s
 	}
 	return s
 }
 
-func (b *Batch) labels(e *parsers.Event) model.LabelSet {
-	labels := model.LabelSet{}
+// labels returns the labels of an event's stream, and the fields that are left out of
+// them.
+func (b *Batch) labels(e *parsers.Event) (labels model.LabelSet, left []parsers.Field) {
+	labels = model.LabelSet{}
 	maps.Copy(labels, b.Placement.Labels)
 	for _, f := range b.Placement.LabelKeys {
-		if e.Has(f) {
-			labels[model.LabelName(parsers.Fields[f].Name)] = model.LabelValue(fitting(text(e, f), maxLabelValue))
+		if !e.Has(f) {
+			continue
+		}
+		if value := fitting(text(e, f), maxLabelValue); b.Guard.allows(f, value) {
+			labels[model.LabelName(parsers.Fields[f].Name)] = model.LabelValue(value)
+		} else {
+			left = append(left, f)
 		}
 	}
-	return labels
+	return labels, left
 }
 
-func (b *Batch) metadata(e *parsers.Event) []Pair {
+func (b *Batch) metadata(e *parsers.Event, left []parsers.Field) []Pair {
 	if !b.Placement.Metadata {
 		return nil
 	}
 	var pairs []Pair
 	for _, f := range MetadataFields {
 		if e.Has(f) {
+			pairs = append(pairs, Pair{parsers.Fields[f].Name, fitting(text(e, f), maxMetadataValue)})
+		}
+	}
+	for _, f := range left {
+		if !slices.Contains(MetadataFields, f) {
 			pairs = append(pairs, Pair{parsers.Fields[f].Name, fitting(text(e, f), maxMetadataValue)})
 		}
 	}
@@ -137,7 +159,7 @@ const maxRequestBytes = 1 << 20
 // the order of their times, and those of one time in the order in which they were added.
 func (b *Batch) Encode() [][]byte {
 	var requests [][]byte
-	byTenant := func(a, b *Request) int {
+	byTenant := func(a, b *stream) int {
 		return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Labels, b.Labels))
 	}
 	for _, s := range slices.SortedFunc(maps.Values(b.streams), byTenant) {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,8 +32,10 @@ type Config struct {
 	// secrets: it is never to be printed.
 	HTTP      config.HTTPClientConfig
 	Placement loki.Placement
-	Kinds     map[string]bool // names of the kinds that are sent
-	Keys      record.Keys
+	// MaxLabelValues bounds the values of a label within an hour.
+	MaxLabelValues int
+	Kinds          map[string]bool // names of the kinds that are sent
+	Keys           record.Keys
 	// RecordFields are the event fields that records tell: the first of Keys.Fields, in
 	// the same order.
 	RecordFields []RecordField
@@ -152,6 +155,10 @@ var Options = []Option{
 		Help: "Event fields that become stream labels. Each distinct value makes streams of its own: keep them few.",
 		set:  setLabelKeys,
 	}, {
+		Name: "max_label_values", Default: "1000", Unit: "number",
+		Help: "How many values a label of `label_keys` may have within an hour. Further ones are left out of the labels: the line has them.",
+		set:  setMaxLabelValues,
+	}, {
 		Name: "structured_metadata", Default: "off", Unit: "`on` or `off`",
 		Help: "Send job, checkpoint, task and host as structured metadata as well (Loki 3.x).",
 		set:  func(c *Config, v string) (err error) { c.Placement.Metadata, err = parseSwitch(v); return err },
@@ -224,6 +231,16 @@ var Options = []Option{
 	},
 }
 
+// OptionByName returns the option with that name, and whether there is one.
+func OptionByName(name string) (Option, bool) {
+	for _, o := range Options {
+		if o.Name == name {
+			return o, true
+		}
+	}
+	return Option{}, false
+}
+
 // ReadConfig reads all options through get, which returns "" for one that is not set
 // (Fluent Bit can't tell the two apart, and can't list the names that were given). The
 // error names every option with a bad value, and what is allowed.
@@ -255,7 +272,7 @@ func ReadConfig(get func(name string) string) (*Config, error) {
 		c.Keys.Fields = append(c.Keys.Fields, c.TenantKey.path)
 	}
 	c.Keys.Prepare()
-	return c, errors.Join(errs...)
+	return c, errors.Join(append(errs, c.checkLabels())...)
 }
 
 // urlKey is the record key of the URL that gave an answer of Flink's REST API.
@@ -328,6 +345,30 @@ func labelFieldNames() []string {
 		}
 	}
 	return names
+}
+
+func setMaxLabelValues(c *Config, v string) (err error) {
+	if c.MaxLabelValues, err = strconv.Atoi(v); err != nil || c.MaxLabelValues <= 0 {
+		return errors.New("give a number above 0")
+	}
+	return nil
+}
+
+// maxLabels is how many labels Loki takes of a stream (limits_config,
+// max_label_names_per_series), less the one that late entries get.
+const maxLabels = 15 - 1
+
+// checkLabels reports labels that Loki would refuse.
+func (c *Config) checkLabels() error {
+	for _, f := range c.Placement.LabelKeys {
+		if _, ok := c.Placement.Labels[model.LabelName(parsers.Fields[f].Name)]; ok {
+			return fmt.Errorf("options labels and label_keys: both give the label %s: take it from one of them", parsers.Fields[f].Name)
+		}
+	}
+	if n := len(c.Placement.Labels) + len(c.Placement.LabelKeys); n > maxLabels {
+		return fmt.Errorf("options labels and label_keys: %d labels, and Loki takes %d: name fewer", n, maxLabels)
+	}
+	return nil
 }
 
 // setKinds reads "default", "core", "all" or the name of a kind, and more of them behind

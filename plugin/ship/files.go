@@ -59,6 +59,7 @@ type sources struct {
 	// unrecognised is given the lines that are not known though their class is.
 	unrecognised func(file []byte, e *parsers.Event)
 
+	before  []byte // the record before the one that met a bug
 	byKey   map[string]*source
 	order   []*source
 	current *source // of the last record
@@ -72,6 +73,7 @@ type source struct {
 	name   []byte
 	tenant []byte // as the record tells it
 	fields [][]byte
+	last   []byte // record
 }
 
 func (s *source) is(r *record.Record, key TenantKey) bool {
@@ -161,19 +163,33 @@ func (f *files) tellZone(file *file, name []byte, offset time.Duration) {
 		"file", string(name), "ahead_of_utc", offset, "timezone", zoneName(f.cfg.Location))
 }
 
-// read reads a record. A bug that it meets costs that record only: reason then says what
-// happened.
-func (s *sources) read(r *record.Record, origin parsers.Origin) (reason string) {
+// read reads a record. A bug that it meets costs the event that met it: unread is then
+// what stands for it, and reason says what happened.
+func (s *sources) read(r *record.Record, origin parsers.Origin) (unread []byte, reason string) {
+	if reason = s.try(r, origin); reason == "" {
+		return nil, ""
+	}
+	// It can have been the event of an earlier record, which this one has ended.
+	if again := s.try(r, origin); again != "" {
+		return r.Line, again
+	}
+	return s.before, reason
+}
+
+// try reads a record, and says what bug it met.
+func (s *sources) try(r *record.Record, origin parsers.Origin) (reason string) {
 	defer func() {
 		if p := recover(); p != nil {
 			reason = s.caught(p, r)
 		}
 	}()
-	if source := s.of(r); r.Object != nil {
+	source := s.of(r)
+	if r.Object != nil {
 		source.Object(origin, r.Object)
 	} else {
 		source.Record(origin, r.Line)
 	}
+	source.last = r.Line
 	return ""
 }
 
@@ -181,7 +197,9 @@ func (s *sources) read(r *record.Record, origin parsers.Origin) (reason string) 
 func (s *sources) caught(p any, r *record.Record) (reason string) {
 	s.log.Error("a bug in the plugin was caught, which costs one record; please report it",
 		"file", string(r.Filename), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	s.before = nil
 	if s.current != nil {
+		s.before = s.current.last
 		for key, source := range s.byKey {
 			if source == s.current {
 				delete(s.byKey, key)

@@ -46,9 +46,11 @@ type Output struct {
 
 	mu      sync.Mutex // guards the rest; held while a chunk is read
 	counter enrich.Counter
+	labels  loki.Guard
 	files   files
 	// Lines that are not known though their class is, by logger.
 	unrecognised map[string]int
+	identified   func(*parsers.Event) // for tests, nil for none
 	closed       bool
 	active       sync.WaitGroup // flushes
 }
@@ -60,9 +62,9 @@ func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
 		return nil, err
 	}
 	metrics := newMetrics(version)
-	client, err := loki.NewClient(cfg.URL, loki.ClientOptions{
-		Tenant: cfg.TenantID, UserAgent: "flink-loki/" + version, HTTP: cfg.HTTP, Wrap: metrics.Transport,
-	})
+	options := cfg.clientOptions(version)
+	options.Wrap = metrics.Transport
+	client, err := loki.NewClient(cfg.URL, options)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +78,7 @@ func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
 	}
 	o := &Output{cfg: cfg, log: log, client: client, dead: dead, kept: kept, metrics: metrics, unrecognised: map[string]int{}}
 	o.delivery = &loki.Delivery{Client: client, Dead: dead.bury, Log: log, Backoff: loki.DefaultBackoff}
+	o.labels = loki.Guard{Limit: cfg.MaxLabelValues, Log: log}
 	if err := o.serveMetrics(); err != nil {
 		return nil, errors.Join(err, dead.close(), closeKept(cfg.StatePath))
 	}
@@ -176,7 +179,7 @@ func (o *Output) read(tag string, chunk []byte) (enrich.Fingerprint, [][]byte, e
 			return fingerprint, requests, nil
 		}
 	}
-	batch := &loki.Batch{Placement: o.cfg.Placement}
+	batch := &loki.Batch{Placement: o.cfg.Placement, Guard: &o.labels}
 	pass := o.kept.state.Begin(o.id, true, func(e *parsers.Event, isMade bool) { o.add(batch, e, isMade) })
 	defer pass.Abandon()
 	if unread := o.render(pass, tag, chunk); len(unread) > 0 {
@@ -208,8 +211,8 @@ func (o *Output) render(pass *enrich.Pass, tag string, chunk []byte) (unread []l
 	url := len(o.cfg.RecordFields)
 	stats := record.Decode(chunk, o.cfg.Keys, func(r *record.Record) {
 		origin := parsers.Origin{Offset: r.Offset, Time: r.Time, URL: r.Fields[url]}
-		if reason := sources.read(r, origin); reason != "" {
-			unread = append(unread, loki.DeadLetter{At: time.Now().UTC(), Reason: reason, Tag: tag, Bytes: bytes.Clone(r.Line)})
+		if text, reason := sources.read(r, origin); reason != "" {
+			unread = append(unread, loki.DeadLetter{At: time.Now().UTC(), Reason: reason, Tag: tag, Bytes: bytes.Clone(text)})
 		}
 	})
 	for _, reason := range sources.flush() {
@@ -238,6 +241,9 @@ func (o *Output) identify(tag string, file []byte, e *parsers.Event) {
 	} else if o.cfg.Kinds[e.Kind.Name] {
 		t, _ := e.Time(parsers.Time)
 		e.SetInt(parsers.Seq, o.counter.Next(tag+"\x00"+string(file), t, e.AppendLogfmt(nil)))
+	}
+	if o.identified != nil {
+		o.identified(e)
 	}
 }
 

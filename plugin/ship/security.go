@@ -15,6 +15,8 @@ import (
 	"github.com/grafana/loki-client-go/pkg/urlutil"
 	"github.com/prometheus/common/config"
 	"golang.org/x/net/http/httpguts"
+
+	"flink-loki/plugin/loki"
 )
 
 // parseURL reads a URL. Its errors do not repeat the URL, which may hold a password.
@@ -253,6 +255,11 @@ func (c *Config) checkTLS(given map[string]bool) (errs []error) {
 		}
 	}
 	return errs
+}
+
+// clientOptions say how Loki is spoken to.
+func (c *Config) clientOptions(version string) loki.ClientOptions {
+	return loki.ClientOptions{Tenant: c.TenantID, UserAgent: "flink-loki/" + version, HTTP: c.HTTP}
 }
 
 // target names for a person where pushes go, without what may be a secret.

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	lokipush "flink-loki/plugin/loki"
 	"flink-loki/test/fakeloki"
 )
 
@@ -379,5 +380,24 @@ func TestSecurity_deadLetters(t *testing.T) {
 	}
 	if bytes.Contains(letters, []byte(secret)) || strings.Contains(log, secret) {
 		t.Errorf("the letters are %s, and the log is %s", letters, log)
+	}
+}
+
+// TestSecurity_sender: dead letters are sent again with the same credentials.
+func TestSecurity_sender(t *testing.T) {
+	loki := fakeloki.New(fakeloki.Config{MultiTenant: true})
+	server := httptest.NewServer(loki)
+	defer server.Close()
+	s, err := NewSender(fakeConfig{"url": server.URL, "bearer_token": "abc", "tenant_id": "default"}.get, io.Discard, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	letter := &lokipush.DeadLetter{At: now, Labels: `{a="b"}`, Time: fmt.Sprint(now.UnixNano()), Line: "line", Tenant: "team"}
+	if refused, err := s.Send(t.Context(), letter); err != nil || len(refused) > 0 {
+		t.Fatalf("%v, %v", refused, err)
+	}
+	if h := lastHeader(t, loki); h.Get("Authorization") != "Bearer abc" || h.Get("X-Scope-OrgID") != "team" {
+		t.Errorf("got %v", h)
 	}
 }

@@ -38,6 +38,7 @@ func (o *Output) serveMetrics() error {
 		telemetry.PushRetries:      func() float64 { return float64(o.delivery.Retries()) },
 		telemetry.MendedRequests:   func() float64 { return float64(o.delivery.Mended()) },
 		telemetry.DeadLetters:      func() float64 { return float64(o.dead.total()) },
+		telemetry.LabelsLeftOut:    o.labelsLeftOut,
 		telemetry.JournalEntries:   func() float64 { n, _ := o.kept.journal.Size(); return float64(n) },
 		telemetry.JournalBytes:     func() float64 { _, n := o.kept.journal.Size(); return float64(n) },
 		telemetry.JournalEvictions: func() float64 { return float64(o.kept.journal.Evicted()) },
@@ -51,6 +52,13 @@ func (o *Output) serveMetrics() error {
 		return fmt.Errorf("option metrics_listen, value %q: %w: give another address, one that no program of this host has", address, err)
 	}
 	return nil
+}
+
+// labelsLeftOut waits for the chunk that is being read.
+func (o *Output) labelsLeftOut() float64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return float64(o.labels.Over())
 }
 
 // total returns how many entries were given up.

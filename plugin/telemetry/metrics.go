@@ -60,6 +60,7 @@ var (
 	PushRetries      = watched(counter, "push_retries_total", "Pushes that were made again within a flush.")
 	MendedRequests   = watched(counter, "mended_requests_total", "Requests that Loki refused, and took in another form.")
 	DeadLetters      = watched(counter, "dead_letters_total", "Entries and pieces of chunks that were given up: they are in the dead-letter file where there is one.")
+	LabelsLeftOut    = watched(counter, "labels_left_out_total", "Streams that lack a label because it has more than max_label_values values.")
 	JournalEntries   = watched(gauge, "journal_entries", "Chunks in the journal, which are not delivered yet. Outputs with one state_path share it.")
 	JournalBytes     = watched(gauge, "journal_bytes", "Bytes of those chunks' requests.")
 	JournalEvictions = watched(counter, "journal_evictions_total", "Chunks that the journal had no room for: a retry of one may store an event twice.")

@@ -30,7 +30,7 @@ var arrows = map[string][]string{
 	"flink-loki/plugin/telemetry":       {},
 	"flink-loki/plugin/ship":            {"flink-loki/parsers", "flink-loki/parsers/layout", "flink-loki/plugin/record", "flink-loki/plugin/enrich", "flink-loki/plugin/loki", "flink-loki/plugin/telemetry"},
 	"flink-loki/plugin":                 {"flink-loki/plugin/ship"},
-	"flink-loki/plugin/cmd/flink-loki":  {"flink-loki/parsers", "flink-loki/parsers/layout", "flink-loki/plugin/record", "flink-loki/plugin/enrich", "flink-loki/plugin/ship"},
+	"flink-loki/plugin/cmd/flink-loki":  {"flink-loki/parsers", "flink-loki/parsers/layout", "flink-loki/plugin/record", "flink-loki/plugin/enrich", "flink-loki/plugin/loki", "flink-loki/plugin/ship"},
 }
 
 // impure are packages that parsers may not import: it knows no files, networks, clocks,
