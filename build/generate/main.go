@@ -11,6 +11,7 @@ import (
 
 	"flink-loki/parsers"
 	"flink-loki/plugin/ship"
+	"flink-loki/plugin/telemetry"
 )
 
 const readme = "README.md"
@@ -32,6 +33,7 @@ func run() error {
 		"kinds":   writeKinds,
 		"fields":  writeFields,
 		"metrics": writeMetrics,
+		"watch":   writeWatch,
 	} {
 		var b strings.Builder
 		write(&b)
@@ -96,5 +98,16 @@ func writeMetrics(b *strings.Builder) {
 	b.WriteString("| metric | of a | Flink | meaning |\n| --- | --- | --- | --- |\n")
 	for _, m := range parsers.DefaultMetrics {
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", m.Name, m.Scope, m.Versions, m.Doc)
+	}
+}
+
+func writeWatch(b *strings.Builder) {
+	b.WriteString("| metric | type | label | meaning |\n| --- | --- | --- | --- |\n")
+	for _, m := range telemetry.Metrics {
+		label := ""
+		if m.Label != "" {
+			label = "`" + m.Label + "`"
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", m.Name, m.Type, label, m.Help)
 	}
 }

@@ -41,7 +41,7 @@ func setup(t *testing.T, limits func(*fakeloki.Limits)) (*Delivery, *fakeloki.Lo
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := NewClient(u, "", "test")
+	client, err := NewClient(u, ClientOptions{Tenant: "", UserAgent: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package loki
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -40,8 +41,10 @@ type Batch struct {
 	Placement Placement
 	// Guard bounds the values of labels, nil for no bound.
 	Guard *Guard
+	// Tenant has the events that are added next; "" is the client's.
+	Tenant string
 
-	streams map[string]*stream // by the values of the label keys
+	streams map[string]*stream // by the tenant and the values of the label keys
 	events  int
 	scratch []byte
 }
@@ -88,7 +91,7 @@ func (b *Batch) Len() int { return b.events }
 
 // stream returns the stream that an event belongs to.
 func (b *Batch) stream(e *parsers.Event) *stream {
-	key := b.scratch[:0]
+	key := append(append(b.scratch[:0], b.Tenant...), 0)
 	for _, f := range b.Placement.LabelKeys {
 		key = append(e.AppendValue(key, f), 0)
 	}
@@ -96,7 +99,7 @@ func (b *Batch) stream(e *parsers.Event) *stream {
 	s, ok := b.streams[string(key)]
 	if !ok {
 		labels, left := b.labels(e)
-		s = &stream{Request{Labels: labels.String()}, left}
+		s = &stream{Request{Tenant: b.Tenant, Labels: labels.String()}, left}
 		if b.streams == nil {
 			b.streams = map[string]*stream{}
 		}
@@ -152,12 +155,14 @@ const maxRequestBytes = 1 << 20
 
 // Encode returns the batch as stored requests, each with one stream: Loki answers a push
 // of several with the fate of the last one, and drops entries of the others without a
-// word. Streams come in the order of their labels, the entries of a stream in the order
-// of their times, and those of one time in the order in which they were added.
+// word. Streams come in the order of their tenants and labels, the entries of a stream in
+// the order of their times, and those of one time in the order in which they were added.
 func (b *Batch) Encode() [][]byte {
 	var requests [][]byte
-	byLabels := func(a, b *stream) int { return strings.Compare(a.Labels, b.Labels) }
-	for _, s := range slices.SortedFunc(maps.Values(b.streams), byLabels) {
+	byTenant := func(a, b *stream) int {
+		return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Labels, b.Labels))
+	}
+	for _, s := range slices.SortedFunc(maps.Values(b.streams), byTenant) {
 		first, size := 0, 0
 		for i := range s.sorted().Entries {
 			size += s.Entries[i].size()

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/snappy"
-	"github.com/prometheus/common/config"
 )
 
 // PushPath is where Loki takes pushes (Loki's HTTP API, POST /loki/api/v1/push).
@@ -28,6 +27,8 @@ type Client struct {
 	http   *http.Client
 	url    string
 	tenant string
+	// secrets of the configuration that the headers of a push do not have.
+	secrets []string
 }
 
 // CheckURL reports whether a URL can be an address of Loki.
@@ -38,21 +39,19 @@ func CheckURL(u *url.URL) error {
 	return nil
 }
 
-// NewClient returns a Client that pushes to a URL that [CheckURL] accepts, for a
-// tenant; without a tenant it sends no X-Scope-OrgID. A URL without a path gets
-// [PushPath].
-func NewClient(target *url.URL, tenant, userAgent string) (*Client, error) {
+// NewClient returns a Client that pushes to a URL that [CheckURL] accepts. A URL without a
+// path gets [PushPath]. An error is one of the options: a file that can't be read, most
+// often.
+func NewClient(target *url.URL, o ClientOptions) (*Client, error) {
 	u := *target
 	if strings.Trim(u.Path, "/") == "" {
 		u.Path = PushPath
 	}
-	cfg := config.DefaultHTTPClientConfig
-	cfg.FollowRedirects = false // a redirected POST loses its body
-	client, err := config.NewClientFromConfig(cfg, "loki", config.WithUserAgent(userAgent))
+	client, err := o.newHTTP()
 	if err != nil {
 		return nil, err
 	}
-	return &Client{http: client, url: u.String(), tenant: tenant}, nil
+	return &Client{http: client, url: u.String(), tenant: o.Tenant, secrets: o.secrets(&u)}, nil
 }
 
 // Close lets go of idle connections.
@@ -80,13 +79,14 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("loki answered %d %s: %s", e.Status, http.StatusText(e.Status), body)
 }
 
-// Push sends a logproto.PushRequest for a tenant, empty for the client's own. It returns nil only after Loki answered 2xx, a
-// *[StatusError] for any other answer, and the error of the network or of ctx where
-// there was none. It makes one attempt and takes no longer than ctx allows.
+// Push sends a logproto.PushRequest for a tenant, empty for the client's own. It returns
+// nil only after Loki answered 2xx, a *[StatusError] for any other answer, and the error
+// of the network or of ctx where there was none. It makes one attempt and takes no longer
+// than ctx allows.
 func (c *Client) Push(ctx context.Context, tenant string, request []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(snappy.Encode(nil, request)))
 	if err != nil {
-		return err
+		return withoutURL(err)
 	}
 	req.Header.Set("Content-Type", "application/x-protobuf")
 	if tenant = cmp.Or(tenant, c.tenant); tenant != "" {
@@ -94,7 +94,7 @@ func (c *Client) Push(ctx context.Context, tenant string, request []byte) error 
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return err
+		return withoutURL(err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
@@ -104,7 +104,7 @@ func (c *Client) Push(ctx context.Context, tenant string, request []byte) error 
 	if err != nil {
 		body = append(body, " …"...)
 	}
-	answer := &StatusError{Status: resp.StatusCode, Body: strings.TrimSpace(string(body))}
+	answer := &StatusError{Status: resp.StatusCode, Body: c.hideSecrets(resp, strings.TrimSpace(string(body))) + redirection(resp)}
 	answer.Date, _ = http.ParseTime(resp.Header.Get("Date"))
 	answer.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), answer.Date)
 	return answer

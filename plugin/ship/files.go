@@ -22,7 +22,9 @@ type files struct {
 	cfg    *Config
 	log    *slog.Logger
 	parser *parsers.Parser
-	byName map[string]*file
+	// tenants is told whose line is being read.
+	tenants tenants
+	byName  map[string]*file
 }
 
 // file is one of them.
@@ -69,12 +71,13 @@ type source struct {
 	*parsers.Source
 	log    *enrich.Log
 	name   []byte
+	tenant []byte // as the record tells it
 	fields [][]byte
 	last   []byte // record
 }
 
-func (s *source) is(r *record.Record) bool {
-	if !bytes.Equal(s.name, r.Filename) {
+func (s *source) is(r *record.Record, key TenantKey) bool {
+	if !bytes.Equal(s.name, r.Filename) || !bytes.Equal(s.tenant, key.ofRecord(r)) {
 		return false
 	}
 	for i, value := range r.Fields[:len(s.fields)] {
@@ -87,7 +90,7 @@ func (s *source) is(r *record.Record) bool {
 
 // of returns the source for a record's line.
 func (s *sources) of(r *record.Record) *source {
-	if s.current == nil || !s.current.is(r) {
+	if s.current == nil || !s.current.is(r, s.files.cfg.TenantKey) {
 		s.current = s.find(r)
 	}
 	s.current.log.Line(r.Offset, len(r.Line), r.Time)
@@ -99,6 +102,9 @@ func (s *sources) find(r *record.Record) *source {
 	key := string(r.Filename)
 	for i := range recordFields {
 		key += "\x00" + string(r.Fields[i])
+	}
+	if tenant := s.files.cfg.TenantKey.ofRecord(r); len(tenant) > 0 {
+		key += "\x00" + string(tenant)
 	}
 	if s.byKey == nil {
 		s.byKey = map[string]*source{}
@@ -113,7 +119,8 @@ func (s *sources) find(r *record.Record) *source {
 
 func (s *sources) add(r *record.Record, key string) *source {
 	file := s.files.get(r.Filename)
-	added := &source{name: r.Filename, fields: slices.Clone(r.Fields[:len(s.files.cfg.RecordFields)])}
+	added := &source{name: r.Filename, tenant: s.files.cfg.TenantKey.ofRecord(r), fields: slices.Clone(r.Fields[:len(s.files.cfg.RecordFields)])}
+	tenant := string(added.tenant)
 	// What is not read from a file is one log for each tag.
 	name := string(r.Filename)
 	if name == "" {
@@ -122,6 +129,7 @@ func (s *sources) add(r *record.Record, key string) *source {
 	added.log = s.pass.Log(string(s.files.cfg.Placement.Labels["cluster"]), name)
 	emit := func(e *parsers.Event) {
 		s.identify(s.tag, added.name, e)
+		s.files.tenants.begin(tenant, e)
 		added.log.Event(e)
 	}
 	added.Source = s.files.parser.NewSource(emit)

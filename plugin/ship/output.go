@@ -16,6 +16,7 @@ import (
 	"flink-loki/plugin/enrich"
 	"flink-loki/plugin/loki"
 	"flink-loki/plugin/record"
+	"flink-loki/plugin/telemetry"
 )
 
 // Result is what Fluent Bit is told about a chunk.
@@ -36,6 +37,7 @@ type Output struct {
 	delivery *loki.Delivery
 	dead     *deadLetters
 	kept     *kept
+	metrics  *telemetry.Output
 	renderer uint64 // tells apart outputs that render a chunk in different ways
 	id       string // the same as text
 
@@ -59,7 +61,10 @@ func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := loki.NewClient(cfg.URL, cfg.TenantID, "flink-loki/"+version)
+	metrics := newMetrics(version)
+	options := cfg.clientOptions(version)
+	options.Wrap = metrics.Transport
+	client, err := loki.NewClient(cfg.URL, options)
 	if err != nil {
 		return nil, err
 	}
@@ -71,15 +76,22 @@ func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("option dead_letter_path, value %q: %w: name a file that the agent may write", cfg.DeadLetterPath, err), closeKept(cfg.StatePath))
 	}
-	o := &Output{cfg: cfg, log: log, client: client, dead: dead, kept: kept, unrecognised: map[string]int{}}
+	o := &Output{cfg: cfg, log: log, client: client, dead: dead, kept: kept, metrics: metrics, unrecognised: map[string]int{}}
 	o.delivery = &loki.Delivery{Client: client, Dead: dead.bury, Log: log, Backoff: loki.DefaultBackoff}
 	o.labels = loki.Guard{Limit: cfg.MaxLabelValues, Log: log}
+	if err := o.serveMetrics(); err != nil {
+		return nil, errors.Join(err, dead.close(), closeKept(cfg.StatePath))
+	}
 	o.files = files{cfg: cfg, log: log, parser: parser}
+	o.files.tenants = tenants{key: cfg.TenantKey, log: log, refused: func() { metrics.Count(telemetry.RefusedTenants, 1) }}
 	o.renderer = xxhash.Sum64String(cfg.rendering)
 	o.id = strconv.FormatUint(o.renderer, 16)
 	o.ctx, o.cancel = context.WithCancel(context.Background())
-	log.Info("started", "url", cfg.URL.Redacted(), "node", cfg.Node, "timezone", zoneName(cfg.Location),
-		"timeout", cfg.Timeout, "state_path", cfg.StatePath)
+	for _, text := range cfg.warnings() {
+		log.Warn(text)
+	}
+	log.Info("started", "url", cfg.target(), "node", cfg.Node, "timezone", zoneName(cfg.Location),
+		"timeout", cfg.Timeout, "state_path", cfg.StatePath, "metrics_listen", metrics.Address())
 	return o, nil
 }
 
@@ -94,7 +106,8 @@ func zoneName(loc *time.Location) string {
 
 // Flush delivers the events of a chunk. read is called once, when the chunk's memory
 // is no longer needed; Flush may go on after that, up to the configured timeout.
-func (o *Output) Flush(tag string, chunk []byte, read func()) Result {
+func (o *Output) Flush(tag string, chunk []byte, read func()) (result Result) {
+	defer o.countFlush(time.Now(), &result)
 	if !o.begin() {
 		read()
 		return Retry
@@ -205,6 +218,7 @@ func (o *Output) render(pass *enrich.Pass, tag string, chunk []byte) (unread []l
 	for _, reason := range sources.flush() {
 		unread = append(unread, loki.DeadLetter{At: time.Now().UTC(), Reason: reason, Tag: tag})
 	}
+	o.countRead(chunk, stats)
 	if stats.Malformed > 0 {
 		o.log.Error("pieces of a chunk are no log records and were skipped; the rest is delivered",
 			"tag", tag, "pieces", stats.Malformed, "bytes", stats.SkippedBytes)
@@ -251,6 +265,8 @@ func (o *Output) add(batch *loki.Batch, e *parsers.Event, isMade bool) {
 	if !ok {
 		t = time.Now() // neither the line nor the record has one
 	}
+	o.metrics.Count(telemetry.Events, 1, e.Kind.Name)
+	batch.Tenant = o.files.tenants.of(e)
 	batch.Add(e, t)
 }
 
@@ -264,6 +280,7 @@ func (o *Output) countUnrecognised(file []byte, e *parsers.Event) {
 	if _, ok := o.unrecognised[logger]; !ok && len(o.unrecognised) >= maxUnrecognised {
 		logger = "others"
 	}
+	o.metrics.Count(telemetry.Unrecognised, 1, logger)
 	if o.unrecognised[logger]++; o.unrecognised[logger] == 1 {
 		o.log.Warn("a line of a known logger is not recognised; further ones are only counted",
 			"logger", logger, "file", string(file), "line", string(e.Text(parsers.Message)))
@@ -289,6 +306,7 @@ func (o *Output) Close(wait time.Duration) {
 		o.log.Warn("a flush did not end in time", "waited", wait)
 	}
 	o.client.Close()
+	o.metrics.Close()
 	if err := o.dead.close(); err != nil {
 		o.log.Warn("the dead-letter file can't be closed", "err", err)
 	}

@@ -26,7 +26,7 @@ func NewSender(get func(name string) string, log io.Writer, version string) (*Se
 		return nil, err
 	}
 	s := &Sender{}
-	if s.client, err = loki.NewClient(cfg.URL, cfg.TenantID, "flink-loki/"+version); err != nil {
+	if s.client, err = loki.NewClient(cfg.URL, cfg.clientOptions(version)); err != nil {
 		return nil, err
 	}
 	s.delivery = &loki.Delivery{Client: s.client, Log: NewLogger(log, cfg.LogLevel), Backoff: loki.DefaultBackoff}

@@ -27,7 +27,8 @@ var arrows = map[string][]string{
 	"flink-loki/plugin/record":          {"flink-loki/parsers/layout"},
 	"flink-loki/plugin/enrich":          {"flink-loki/parsers"},
 	"flink-loki/plugin/loki":            {"flink-loki/parsers"},
-	"flink-loki/plugin/ship":            {"flink-loki/parsers", "flink-loki/parsers/layout", "flink-loki/plugin/record", "flink-loki/plugin/enrich", "flink-loki/plugin/loki"},
+	"flink-loki/plugin/telemetry":       {},
+	"flink-loki/plugin/ship":            {"flink-loki/parsers", "flink-loki/parsers/layout", "flink-loki/plugin/record", "flink-loki/plugin/enrich", "flink-loki/plugin/loki", "flink-loki/plugin/telemetry"},
 	"flink-loki/plugin":                 {"flink-loki/plugin/ship"},
 	"flink-loki/plugin/cmd/flink-loki":  {"flink-loki/parsers", "flink-loki/parsers/layout", "flink-loki/plugin/record", "flink-loki/plugin/enrich", "flink-loki/plugin/loki", "flink-loki/plugin/ship"},
 }
