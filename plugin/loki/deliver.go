@@ -172,6 +172,14 @@ func (d *Delivery) send(ctx context.Context, body []byte, tenant string, once bo
 // minPushTime is what a push must have left to be worth while.
 const minPushTime = 100 * time.Millisecond
 
+// IsAnswer reports whether an error of [Delivery.Deliver] is an answer of Loki, or of
+// something before it, that can differ for another request: neither 5xx, nor that there
+// was none.
+func IsAnswer(err error) bool {
+	var status *StatusError
+	return errors.As(err, &status) && status.Status/100 <= 4 && status.Status != http.StatusRequestTimeout
+}
+
 // isTransient reports whether the same push can be taken later without anybody mending
 // something.
 func (e *StatusError) isTransient() bool {

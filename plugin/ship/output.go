@@ -123,11 +123,22 @@ func (o *Output) Flush(tag string, chunk []byte, read func()) (result Result) {
 		return Retry
 	}
 	for i, request := range requests {
-		if err := o.delivery.Deliver(ctx, request); err != nil {
+		if request == nil { // delivered before
+			continue
+		}
+		switch failed := o.delivery.Deliver(ctx, request); {
+		case failed == nil:
 			o.kept.journal.Delivered(fingerprint, i)
-			o.logRefusal(tag, err)
+		case loki.IsAnswer(failed): // which may be about this stream or tenant only
+			err = failed
+		default:
+			o.logRefusal(tag, failed)
 			return Retry
 		}
+	}
+	if err != nil {
+		o.logRefusal(tag, err)
+		return Retry
 	}
 	if len(requests) > 0 {
 		for _, gone := range o.kept.journal.Release(fingerprint) {

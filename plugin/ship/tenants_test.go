@@ -141,7 +141,8 @@ func TestTenants_notATenant(t *testing.T) {
 	}
 }
 
-// TestTenants_retryAfterRestart: the journal keeps whose each request is.
+// TestTenants_retryAfterRestart: the journal keeps whose each request is, and a tenant
+// whose requests are refused holds up no other.
 func TestTenants_retryAfterRestart(t *testing.T) {
 	loki := fakeloki.New(fakeloki.Config{MultiTenant: true})
 	options := fakeConfig{"tenant_id_key": "$kubernetes['labels']['team']", "tenant_id": "default", "state_path": t.TempDir()}
@@ -155,7 +156,7 @@ func TestTenants_retryAfterRestart(t *testing.T) {
 		t.Fatal(r)
 	}
 	first.Close(time.Second)
-	expectTenants(t, loki)
+	expectTenants(t, loki, "a:0", "b:1") // the default one's comes first
 	options["url"] = first.cfg.URL.String()
 	second := newOutput(t, loki, io.Discard, options)
 	if r := flush(second, "t", c); r != OK {
