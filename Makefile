@@ -4,7 +4,7 @@
 BIN := build/bin
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
-GO_FILES := $(shell git ls-files --cached --others --exclude-standard '*.go' go.mod go.sum)
+GO_FILES := $(shell git ls-files --cached --others --exclude-standard '*.go' 'plugin/*.c' go.mod go.sum)
 EMBEDDED := $(wildcard rules/templates/*.yaml rules/ruletest/*.yaml) rules/alertmanager.yaml
 TOOL = go tool -modfile=build/tools/$(1)/go.mod $(1)
 
@@ -34,7 +34,7 @@ golden: ## Rewrite the golden files and the generated documentation
 	go run ./build/generate
 
 bench: build ## Measure: ratios against a baseline of the same run
-	go test ./parsers ./plugin/record -run '^$$' -bench . -benchtime 1s
+	go test ./parsers ./plugin/record ./plugin/enrich -run '^$$' -bench . -benchtime 1s
 	go run ./test/bench
 
 fuzz: ## Fuzz each target for FUZZTIME (default 1m)

@@ -4,7 +4,7 @@
 // It is a thin shell: each callback validates what it was given, hands over to a
 // goroutine and waits. A goroutine of our own has a stack of its own, where Fluent
 // Bit's coroutines have little, and it can recover: a panic that leaves a callback
-// ends the agent. This is the only file with cgo.
+// ends the agent. This file and init.c are the only ones that know C.
 package main
 
 import "C"
@@ -68,8 +68,10 @@ func FLBPluginUnregister(def unsafe.Pointer) {
 	output.FLBPluginUnregister(def)
 }
 
-//export FLBPluginInit
-func FLBPluginInit(plugin unsafe.Pointer) int {
+// flinkLokiInit is FLBPluginInit, which init.c calls.
+//
+//export flinkLokiInit
+func flinkLokiInit(plugin unsafe.Pointer) C.int {
 	thread := syscall.Gettid()
 	values := map[string]string{} // plugin is valid only during this call
 	for _, o := range ship.Options {
@@ -93,10 +95,10 @@ func FLBPluginInit(plugin unsafe.Pointer) int {
 		return inst
 	})
 	if !ok || inst == nil {
-		return output.FLB_ERROR
+		return C.int(output.FLB_ERROR)
 	}
 	output.FLBPluginSetContext(plugin, inst)
-	return output.FLB_OK
+	return C.int(output.FLB_OK)
 }
 
 //export FLBPluginFlushCtx

@@ -11,6 +11,7 @@ import (
 
 	"flink-loki/parsers"
 	"flink-loki/plugin/ship"
+	"flink-loki/plugin/telemetry"
 )
 
 const readme = "README.md"
@@ -34,6 +35,7 @@ func run() error {
 		"metrics":  writeMetrics,
 		"alerts":   writeAlerts,
 		"settings": writeSettings,
+		"watch":    writeWatch,
 	} {
 		var b strings.Builder
 		if err := write(&b); err != nil {
@@ -103,6 +105,18 @@ func writeMetrics(b *strings.Builder) error {
 	b.WriteString("| metric | of a | Flink | meaning |\n| --- | --- | --- | --- |\n")
 	for _, m := range parsers.DefaultMetrics {
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", m.Name, m.Scope, m.Versions, m.Doc)
+	}
+	return nil
+}
+
+func writeWatch(b *strings.Builder) error {
+	b.WriteString("| metric | type | label | meaning |\n| --- | --- | --- | --- |\n")
+	for _, m := range telemetry.Metrics {
+		label := ""
+		if m.Label != "" {
+			label = "`" + m.Label + "`"
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", m.Name, m.Type, label, m.Help)
 	}
 	return nil
 }

@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
-	"strings"
+	"unsafe"
 
 	"flink-loki/parsers"
 )
 
 // attempt is one execution of a subtask: attempt/<cluster>/<attempt id>.
 type attempt struct {
+	base
 	Job         string `json:",omitempty"`
 	Task        string `json:",omitempty"`
 	Subtask     int    // -1 where it is not known, as for the next two
@@ -46,6 +47,7 @@ func (a *attempt) gone(*State) {
 
 // slot is a slot of a TaskManager: slot/<cluster>/<allocation id>.
 type slot struct {
+	base
 	Job  string
 	Told place
 }
@@ -53,6 +55,7 @@ type slot struct {
 // graph is an execution graph, whose id begins its attempts' since Flink 1.16:
 // graph/<cluster>/<graph id>.
 type graph struct {
+	base
 	Job  string
 	Told place
 }
@@ -60,22 +63,17 @@ type graph struct {
 // vertex is a vertex of a job: vertex/<cluster>/<job>/<vertex id>; without the job where
 // the line did not tell it.
 type vertex struct {
+	base
 	Task string
 	Told place
 	// Several says that jobs differ in what they call it.
 	Several bool `json:",omitempty"`
 }
 
-func (f *slot) size() int     { return len(f.Job) }
-func (f *slot) added(*State)  {}
-func (f *slot) gone(*State)   {}
-func (f *graph) size() int    { return len(f.Job) }
-func (f *graph) added(*State) {}
-func (f *graph) gone(*State)  {}
+func (f *slot) size() int  { return len(f.Job) }
+func (f *graph) size() int { return len(f.Job) }
 
-func (f *vertex) size() int    { return len(f.Task) }
-func (f *vertex) added(*State) {}
-func (f *vertex) gone(*State)  {}
+func (f *vertex) size() int { return len(f.Task) }
 
 // taskIndex finds the attempts of a TaskManager's log by task and subtask.
 type taskIndex struct{ byTask map[taskKey][]*attempt }
@@ -119,19 +117,20 @@ func (s *State) index(a *attempt) {
 // (org.apache.flink.runtime.executiongraph.ExecutionAttemptID): graph, vertex, subtask
 // and number of the attempt.
 type idParts struct {
-	graph, vertex   string
+	graph, vertex   []byte
 	subtask, number int
 }
 
 func splitAttemptID(id []byte) (p idParts, ok bool) {
-	parts := strings.Split(string(id), "_")
-	if len(parts) != 4 {
+	const idLen = 32
+	if len(id) < 2*idLen+len("__0_0") || id[idLen] != '_' || id[2*idLen+1] != '_' {
 		return p, false
 	}
+	p.graph, p.vertex = id[:idLen], id[idLen+1:2*idLen+1]
+	subtask, number, _ := bytes.Cut(id[2*idLen+2:], []byte("_"))
 	var err1, err2 error
-	p.graph, p.vertex = parts[0], parts[1]
-	p.subtask, err1 = strconv.Atoi(parts[2])
-	p.number, err2 = strconv.Atoi(parts[3])
+	p.subtask, err1 = strconv.Atoi(string(subtask))
+	p.number, err2 = strconv.Atoi(string(number))
 	return p, err1 == nil && err2 == nil
 }
 
@@ -141,9 +140,13 @@ func text(e *parsers.Event, f parsers.Field) string { return string(e.Text(f)) }
 // fill sets a text field that the event does not have.
 func fill(e *parsers.Event, f parsers.Field, value string) {
 	if value != "" && !e.Has(f) {
-		e.SetText(f, []byte(value))
+		e.SetText(f, bytesOf(value))
 	}
 }
+
+// bytesOf returns the bytes of a string, which nobody changes: texts of events are only
+// read.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // fillInt sets a whole number that the event does not have, unless it is negative.
 func fillInt(e *parsers.Event, f parsers.Field, value int) {
@@ -169,22 +172,26 @@ func keepInt(to *int, e *parsers.Event, f parsers.Field) bool {
 	return false
 }
 
+// attemptOf returns the attempt that an event names, nil where none is known; with add it
+// is made if the event tells something of it.
+func (l *Log) attemptOf(e *parsers.Event, add bool) *attempt {
+	id := e.Text(parsers.TaskAttemptID)
+	switch {
+	case id == nil:
+		return nil
+	case add && (e.Has(parsers.TaskName) || e.Has(parsers.Host) || e.Has(parsers.JobID)):
+		return obtain[*attempt](l.state, "attempt", l.cluster, id)
+	}
+	return find[*attempt](l.state, "attempt", l.cluster, id)
+}
+
 // learnAttempt takes what an event tells of the attempt that it names.
 func (l *Log) learnAttempt(e *parsers.Event, p place) *attempt {
-	id := text(e, parsers.TaskAttemptID)
-	if id == "" {
-		return nil
-	}
-	key := []string{l.cluster, id}
-	a := find[*attempt](l.state, "attempt", key...)
-	if a == nil && !e.Has(parsers.TaskName) && !e.Has(parsers.Host) && !e.Has(parsers.JobID) {
-		return nil
-	}
+	a := l.attemptOf(e, true)
 	if a == nil {
-		a = obtain(l.state, func() *attempt { return &attempt{Subtask: -1, Parallelism: -1, Number: -1} }, "attempt", key...)
+		return nil
 	}
-	parts, isLong := splitAttemptID([]byte(id))
-	changed := a.own(text(e, parsers.JobID), p)
+	changed := a.own(e.Text(parsers.JobID), p)
 	if keep(&a.TM, e, parsers.TMID) || e.Has(parsers.Host) && p.before(a.Placed) {
 		keep(&a.Host, e, parsers.Host)
 		keepInt(&a.Port, e, parsers.DataPort)
@@ -201,13 +208,22 @@ func (l *Log) learnAttempt(e *parsers.Event, p place) *attempt {
 		a.Named, changed = p, true
 	}
 	changed = keep(&a.Vertex, e, parsers.VertexID) || changed
+	parts, isLong := splitAttemptID(e.Text(parsers.TaskAttemptID))
 	if isLong && a.Vertex == "" {
-		a.Vertex, a.Number, changed = parts.vertex, parts.number, true
+		a.Vertex, a.Number, changed = string(parts.vertex), parts.number, true
 	}
-	if s := find[*slot](l.state, "slot", l.cluster, text(e, parsers.AllocationID)); s != nil && s.Told.notAfter(p) {
-		changed = a.own(s.Job, p) || changed
-	} else if g := find[*graph](l.state, "graph", l.cluster, parts.graph); isLong && g != nil && g.Told.notAfter(p) {
-		changed = a.own(g.Job, p) || changed
+	if id := e.Text(parsers.AllocationID); id != nil {
+		if s := find[*slot](l.state, "slot", l.cluster, id); s != nil && s.Told.notAfter(p) {
+			changed = a.own(bytesOf(s.Job), p) || changed
+		}
+	}
+	if isLong && a.Job == "" {
+		if g := find[*graph](l.state, "graph", l.cluster, parts.graph); g != nil && g.Told.notAfter(p) {
+			changed = a.own(bytesOf(g.Job), p) || changed
+		}
+	}
+	if !changed {
+		return a
 	}
 	if isLong && a.Job != "" {
 		l.learnGraph(parts.graph, a.Job, p)
@@ -215,26 +231,24 @@ func (l *Log) learnAttempt(e *parsers.Event, p place) *attempt {
 	if a.Vertex != "" && a.Task != "" {
 		l.learnVertex(a, p)
 	}
-	if changed {
-		l.state.touch(joinKey("attempt", key))
-	}
+	l.state.touch(a)
 	return a
 }
 
 // own notes a line that says whose the attempt is, and reports whether that is new.
-func (a *attempt) own(jobID string, p place) bool {
-	if jobID == "" || !a.Owned.isZero() && !p.before(a.Owned) {
+func (a *attempt) own(jobID []byte, p place) bool {
+	if jobID == nil || !a.Owned.isZero() && !p.before(a.Owned) {
 		return false
 	}
-	a.Job, a.Owned = jobID, p
+	a.Job, a.Owned = string(jobID), p
 	return true
 }
 
-func (l *Log) learnGraph(id, jobID string, p place) {
-	g := obtain(l.state, func() *graph { return &graph{} }, "graph", l.cluster, id)
+func (l *Log) learnGraph(id []byte, jobID string, p place) {
+	g := obtain[*graph](l.state, "graph", l.cluster, id)
 	if g.Told.isZero() || p.before(g.Told) {
 		g.Job, g.Told = jobID, p
-		l.state.touch(joinKey("graph", []string{l.cluster, id}))
+		l.state.touch(g)
 	}
 }
 
@@ -242,19 +256,22 @@ func (l *Log) learnGraph(id, jobID string, p place) {
 // tell the job, without.
 func (l *Log) learnVertex(a *attempt, p place) {
 	for _, jobID := range slices.Compact([]string{a.Job, ""}) {
-		v := obtain(l.state, func() *vertex { return &vertex{Task: a.Task} }, "vertex", l.cluster, jobID, a.Vertex)
+		v := obtain[*vertex](l.state, "vertex", l.cluster, bytesOf(jobID), bytesOf(a.Vertex))
+		if v.Told.isZero() {
+			v.Task = a.Task
+		}
 		if isOther := v.Task != a.Task && !v.Several; isOther || v.Told.isZero() || p.before(v.Told) {
 			v.Several = v.Several || isOther
 			v.Told.earliest(p)
-			l.state.touch(joinKey("vertex", []string{l.cluster, jobID, a.Vertex}))
+			l.state.touch(v)
 		}
 	}
 }
 
 // vertexName returns what a vertex of a job is called, "" where no line before a place
 // tells.
-func (l *Log) vertexName(jobID, id string, p place) string {
-	for _, jobID := range slices.Compact([]string{jobID, ""}) {
+func (l *Log) vertexName(jobID, id []byte, p place) string {
+	for _, jobID := range [][]byte{jobID, nil} {
 		if v := find[*vertex](l.state, "vertex", l.cluster, jobID, id); v != nil && !v.Several && v.Told.notAfter(p) {
 			return v.Task
 		}
@@ -268,7 +285,7 @@ func (l *Log) addAttempt(e *parsers.Event, p place) {
 	if id == nil {
 		return
 	}
-	if a := find[*attempt](l.state, "attempt", l.cluster, string(id)); a != nil {
+	if a := l.attemptOf(e, false); a != nil {
 		if !a.Named.isZero() && a.Named.notAfter(p) {
 			fill(e, parsers.TaskName, a.Task)
 			fillInt(e, parsers.SubtaskIndex, a.Subtask)
@@ -290,10 +307,14 @@ func (l *Log) addAttempt(e *parsers.Event, p place) {
 		if g := find[*graph](l.state, "graph", l.cluster, parts.graph); g != nil && g.Told.notAfter(p) {
 			fill(e, parsers.JobID, g.Job)
 		}
-		fill(e, parsers.VertexID, parts.vertex)
+		if !e.Has(parsers.VertexID) {
+			e.SetText(parsers.VertexID, parts.vertex)
+		}
 		fillInt(e, parsers.SubtaskIndex, parts.subtask)
 		fillInt(e, parsers.TaskAttemptNum, parts.number)
-		fill(e, parsers.TaskName, l.vertexName(text(e, parsers.JobID), parts.vertex, p))
+		if !e.Has(parsers.TaskName) {
+			fill(e, parsers.TaskName, l.vertexName(e.Text(parsers.JobID), parts.vertex, p))
+		}
 	}
 }
 
@@ -303,14 +324,14 @@ func (l *Log) nameVertices(e *parsers.Event, f parsers.Field, p place) {
 	if list == nil {
 		return
 	}
-	jobID := text(e, parsers.JobID)
+	jobID := e.Text(parsers.JobID)
 	var named []byte
 	for i, item := range bytes.Split(list, []byte(", ")) {
 		if i > 0 {
 			named = append(named, ", "...)
 		}
 		id, rest, ok := bytes.Cut(item, []byte(" "))
-		if name := l.vertexName(jobID, string(id), p); ok && name != "" {
+		if name := l.vertexName(jobID, id, p); ok && name != "" {
 			named = append(append(append(named, name...), ' '), rest...)
 		} else {
 			named = append(named, item...)

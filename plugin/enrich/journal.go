@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -56,8 +57,8 @@ type Journal struct {
 type journalEntry struct {
 	fingerprint Fingerprint
 	size        int64
-	requests    [][]byte // nil when they are in the entry's file
-	delivered   int      // how many of the requests need not be sent again
+	requests    [][]byte     // nil when they are in the entry's file
+	delivered   map[int]bool // which of the requests need not be sent again
 }
 
 const journalSuffix = ".chunk"
@@ -125,7 +126,7 @@ func (j *Journal) Empty() bool {
 	return len(j.entries) == 0
 }
 
-// Get returns the requests that were rendered for a chunk, without those that
+// Get returns the requests that were rendered for a chunk, with nil for those that
 // [Journal.Delivered] named; nil where there is no entry. An error means that there was
 // one and it can't be read; it is forgotten, and its file set aside.
 func (j *Journal) Get(f Fingerprint) ([][]byte, error) {
@@ -137,11 +138,11 @@ func (j *Journal) Get(f Fingerprint) ([][]byte, error) {
 	}
 	e := el.Value.(*journalEntry)
 	if e.requests != nil {
-		return e.requests[e.delivered:], nil
+		return e.left(e.requests), nil
 	}
 	requests, err := readEntry(j.path(f))
 	if err == nil {
-		return requests[min(e.delivered, len(requests)):], nil
+		return e.left(requests), nil
 	}
 	j.forget(el)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -172,13 +173,28 @@ func (j *Journal) Put(f Fingerprint, requests [][]byte) error {
 	return err
 }
 
-// Delivered notes that the next n of a chunk's requests are delivered, so that a retry
-// leaves them out. After a restart it sends them again.
-func (j *Journal) Delivered(f Fingerprint, n int) {
+// left returns an entry's requests, nil in the place of those that are delivered.
+func (e *journalEntry) left(requests [][]byte) [][]byte {
+	left := slices.Clone(requests)
+	for i := range left {
+		if e.delivered[i] {
+			left[i] = nil
+		}
+	}
+	return left
+}
+
+// Delivered notes that one of a chunk's requests is delivered, so that a retry leaves it
+// out. After a restart it is sent again.
+func (j *Journal) Delivered(f Fingerprint, request int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if el, ok := j.entries[f]; ok {
-		el.Value.(*journalEntry).delivered += n
+		e := el.Value.(*journalEntry)
+		if e.delivered == nil {
+			e.delivered = map[int]bool{}
+		}
+		e.delivered[request] = true
 	}
 }
 

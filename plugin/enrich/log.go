@@ -14,6 +14,7 @@ import (
 // logFile is what an output remembers of one log: log/<output>/<name>. Files that
 // rotation has renamed are the same log.
 type logFile struct {
+	base
 	coverage
 	Newest int64 `json:",omitempty"` // time of its newest event, ns since 1970
 	Events int64 `json:",omitempty"` // places of events whose records have no offset
@@ -61,16 +62,12 @@ func (f *logFile) size() int {
 // beginning for the other outputs.
 const Learner = "learn"
 
-func (f *logFile) clone() *logFile {
-	c := &logFile{}
-	if b, err := jsoniter.Marshal(f); err != nil || jsoniter.Unmarshal(b, c) != nil {
-		return &logFile{}
+// copy takes over what another output has read of the log.
+func (f *logFile) copy(other *logFile) {
+	if b, err := jsoniter.Marshal(other); err == nil {
+		_ = jsoniter.Unmarshal(b, f) // which it can, as it is its own
 	}
-	return c
 }
-
-func (f *logFile) added(*State) {}
-func (f *logFile) gone(*State)  {}
 
 const (
 	maxLiveJobs   = 64
@@ -82,10 +79,9 @@ const (
 type Log struct {
 	*Pass
 	file    *logFile
-	key     string
 	id      uint64
 	name    string // without what rotation adds
-	cluster string
+	cluster []byte
 	// recordPlaces says that records tell their offsets.
 	hasOffsets bool
 
@@ -120,14 +116,15 @@ func (p *Pass) Log(cluster, file string) *Log {
 		return l
 	}
 	name := logName(file)
-	l := &Log{Pass: p, name: name, id: hashName(name), cluster: cluster, from: -1}
-	l.key = joinKey("log", []string{p.teller.id, name})
-	l.file = obtain(p.state, func() *logFile {
-		if learnt := find[*logFile](p.state, "log", Learner, name); learnt != nil {
-			return learnt.clone()
+	l := &Log{Pass: p, name: name, id: hashName(name), cluster: []byte(cluster), from: -1}
+	l.file = find[*logFile](p.state, "log", []byte(p.teller.id), []byte(name))
+	if l.file == nil {
+		learnt := find[*logFile](p.state, "log", []byte(Learner), []byte(name))
+		l.file = obtain[*logFile](p.state, "log", []byte(p.teller.id), []byte(name))
+		if learnt != nil {
+			l.file.copy(learnt)
 		}
-		return &logFile{}
-	}, "log", p.teller.id, name)
+	}
 	p.logs[file] = l
 	return l
 }
@@ -172,7 +169,7 @@ func (l *Log) end() {
 		l.dirty = true
 	}
 	if l.dirty {
-		l.state.touch(l.key)
+		l.state.touch(l.file)
 	}
 }
 
@@ -229,10 +226,9 @@ func (l *Log) isRepeated(e *parsers.Event) bool {
 // lessons say what the lines that are no events teach.
 var lessons = map[string]func(*Log, *parsers.Event, place){
 	"slot_requested": func(l *Log, e *parsers.Event, p place) {
-		id, jobID := text(e, parsers.AllocationID), text(e, parsers.JobID)
-		if s := obtain(l.state, func() *slot { return &slot{} }, "slot", l.cluster, id); s.Told.isZero() || p.before(s.Told) {
-			s.Job, s.Told = jobID, p
-			l.state.touch(joinKey("slot", []string{l.cluster, id}))
+		if s := obtain[*slot](l.state, "slot", l.cluster, e.Text(parsers.AllocationID)); s.Told.isZero() || p.before(s.Told) {
+			s.Job, s.Told = text(e, parsers.JobID), p
+			l.state.touch(s)
 		}
 	},
 	"job_connected": func(l *Log, e *parsers.Event, p place) {
@@ -247,7 +243,7 @@ var lessons = map[string]func(*Log, *parsers.Event, place){
 		}
 	},
 	"execution_graph_created": func(l *Log, e *parsers.Event, p place) {
-		l.learnGraph(text(e, parsers.GraphID), text(e, parsers.JobID), p)
+		l.learnGraph(e.Text(parsers.GraphID), text(e, parsers.JobID), p)
 	},
 	"property_loaded": func(l *Log, e *parsers.Event, _ place) {
 		key, value := e.Text(parsers.Property), e.Text(parsers.PropertyValue)
@@ -336,9 +332,10 @@ func init() {
 // those that it lets be made. The event must have the cluster that its line told.
 func (l *Log) Event(e *parsers.Event) {
 	p := l.place(e)
-	if c := e.Text(parsers.Cluster); c != nil && string(c) != l.cluster {
-		l.cluster = string(c)
+	if c := e.Text(parsers.Cluster); c != nil && !bytes.Equal(c, l.cluster) {
+		l.cluster = bytes.Clone(c)
 	}
+	isJobManager := false
 	switch string(e.Text(parsers.Component)) {
 	case "taskmanager":
 		if l.file.TM != "" && l.file.Started.before(p) {
@@ -349,6 +346,7 @@ func (l *Log) Event(e *parsers.Event) {
 	case "kafka":
 		l.addJob(e, p)
 	default:
+		isJobManager = true
 		l.learnAttempt(e, p)
 		l.addAttempt(e, p)
 	}
@@ -361,5 +359,7 @@ func (l *Log) Event(e *parsers.Event) {
 	} else {
 		l.emit(e, false)
 	}
-	l.tell(p)
+	if isJobManager {
+		l.tell(p)
+	}
 }

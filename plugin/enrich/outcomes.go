@@ -10,6 +10,7 @@ import (
 
 // job is a job: job/<cluster>/<job id>. Its checkpoints are facts of their own.
 type job struct {
+	base
 	Name  string `json:",omitempty"`
 	Named place  // the line that told it
 	// Started is the line that says it starts: what it did before there was no line of.
@@ -20,7 +21,6 @@ type job struct {
 	// Before is what is left of the checkpoints that were forgotten.
 	Before past
 
-	key         string
 	checkpoints []*checkpoint // by id
 }
 
@@ -47,6 +47,7 @@ var endNames = map[int]string{failed: "failed", declined: "declined", expired: "
 // checkpoint is a checkpoint or savepoint of a job:
 // checkpoint/<cluster>/<job id>/<checkpoint id>.
 type checkpoint struct {
+	base
 	Cluster, Job string
 	ID           int64
 	// Triggered is the line that says it was triggered, TriggerTime its own clock's word
@@ -66,17 +67,17 @@ type checkpoint struct {
 	job *job
 }
 
-func (j *job) size() int        { return 300 + len(j.Name) + 8*len(j.checkpoints) }
-func (j *job) added(*State)     {}
-func (j *job) gone(*State)      {}
-func (c *checkpoint) size() int { return 500 + len(c.Type) + c.story.size() }
-func (c *checkpoint) key() string {
-	return joinKey("checkpoint", []string{c.Cluster, c.Job, strconv.FormatInt(c.ID, 10)})
+// gone lets the job's checkpoints go with it.
+func (j *job) gone(s *State) {
+	for len(j.checkpoints) > 0 {
+		s.drop(j.checkpoints[0].held)
+	}
 }
 
+func (j *job) size() int        { return 300 + len(j.Name) + 8*len(j.checkpoints) }
+func (c *checkpoint) size() int { return 500 + len(c.Type) + c.story.size() }
 func (c *checkpoint) added(s *State) {
-	c.job = obtain(s, func() *job { return &job{key: joinKey("job", []string{c.Cluster, c.Job})} }, "job", c.Cluster, c.Job)
-	c.job.key = joinKey("job", []string{c.Cluster, c.Job})
+	c.job = obtain[*job](s, "job", []byte(c.Cluster), []byte(c.Job))
 	i, _ := c.job.search(c.ID)
 	c.job.checkpoints = slices.Insert(c.job.checkpoints, i, c)
 	s.follow(c)
@@ -88,7 +89,9 @@ func (c *checkpoint) gone(s *State) {
 		c.job.checkpoints = slices.Delete(c.job.checkpoints, i, i+1)
 	}
 	c.job.Before.add(c)
-	s.touch(c.job.key)
+	if h := c.job.held; s.facts[h.key] == h { // else the job is gone before it
+		s.touch(c.job)
+	}
 }
 
 // add adds a checkpoint to what is past.
@@ -129,11 +132,9 @@ func (l *Log) jobOf(e *parsers.Event, add bool) *job {
 		return nil
 	}
 	if !add {
-		return find[*job](l.state, "job", l.cluster, string(id))
+		return find[*job](l.state, "job", l.cluster, id)
 	}
-	j := obtain(l.state, func() *job { return &job{} }, "job", l.cluster, string(id))
-	j.key = joinKey("job", []string{l.cluster, string(id)})
-	return j
+	return obtain[*job](l.state, "job", l.cluster, id)
 }
 
 // checkpointOf returns the checkpoint that an event is about, nil for none; with add it is
@@ -150,12 +151,16 @@ func (l *Log) checkpointOf(e *parsers.Event, add bool) *checkpoint {
 	if c := j.find(id); c != nil || !add {
 		return c
 	}
-	c := &checkpoint{Cluster: l.cluster, Job: text(e, parsers.JobID), ID: id}
-	l.state.put(c.key(), c)
+	c := &checkpoint{Cluster: string(l.cluster), Job: text(e, parsers.JobID), ID: id}
+	l.state.putCheckpoint(c)
 	for len(j.checkpoints) > maxCheckpoints {
-		l.state.drop(l.state.facts[j.checkpoints[0].key()])
+		l.state.drop(j.checkpoints[0].held)
 	}
 	return c
+}
+
+func (s *State) putCheckpoint(c *checkpoint) {
+	s.put(string(s.joinKey("checkpoint", [][]byte{[]byte(c.Cluster), []byte(c.Job), strconv.AppendInt(nil, c.ID, 10)})), c)
 }
 
 // jobStarted takes a job's name, and that its log begins.
@@ -166,7 +171,7 @@ func (l *Log) jobStarted(e *parsers.Event, p place) {
 	}
 	j.name(e, p)
 	j.Started.earliest(p)
-	l.state.touch(j.key)
+	l.state.touch(j)
 }
 
 func (j *job) name(e *parsers.Event, p place) {
@@ -195,14 +200,14 @@ func (l *Log) jobChanged(e *parsers.Event, p place) {
 		for _, c := range j.checkpoints {
 			if c.End == pending && !c.Triggered.isZero() && c.Triggered.before(p) {
 				c.end(suspended, p)
-				l.state.touch(c.key())
+				l.state.touch(c)
 			}
 		}
 	}
 	if j.Changed.notAfter(p) {
 		j.State, j.Changed = to, p
 	}
-	l.state.touch(j.key)
+	l.state.touch(j)
 }
 
 // end notes a line that says how the checkpoint ended.
@@ -231,18 +236,18 @@ func (l *Log) triggered(e *parsers.Event, p place) {
 	if keep(&c.Type, e, parsers.CheckpointType) {
 		c.Savepoint, _ = e.Bool(parsers.Savepoint)
 	}
-	l.state.touch(c.key())
+	l.state.touch(c)
 }
 
 // beginAnew forgets the checkpoints of a job from one on, which begins anew.
 func (l *Log) beginAnew(c *checkpoint, p place) *checkpoint {
 	j := c.job
 	for len(j.checkpoints) > 0 {
-		l.state.drop(l.state.facts[j.checkpoints[0].key()])
+		l.state.drop(j.checkpoints[0].held)
 	}
 	j.Before, j.Started = past{}, p
 	fresh := &checkpoint{Cluster: c.Cluster, Job: c.Job, ID: c.ID}
-	l.state.put(fresh.key(), fresh)
+	l.state.putCheckpoint(fresh)
 	return fresh
 }
 
@@ -283,7 +288,7 @@ func (l *Log) ended(e *parsers.Event, p place) {
 		c.Counted.earliest(p)
 	}
 	l.tellStory(c, e, how, p)
-	l.state.touch(c.key())
+	l.state.touch(c)
 
 	if !c.Triggered.isZero() && c.Triggered.notAfter(p) {
 		e.SetNumber(parsers.SinceTriggerMs, p.msSince(c.Triggered))
@@ -387,7 +392,7 @@ func (l *Log) thresholdExceeded(e *parsers.Event, p place) {
 		return
 	}
 	only := ""
-	prefix := joinKey("job", []string{l.cluster}) + "/"
+	prefix := string(l.state.joinKey("job", [][]byte{l.cluster, nil}))
 	for key, h := range l.state.facts {
 		j, ok := h.fact.(*job)
 		if !ok || !strings.HasPrefix(key, prefix) || !l.isWhole(j.Started) || !j.Started.before(p) ||

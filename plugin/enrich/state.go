@@ -23,7 +23,8 @@ type State struct {
 	order    list.List // of *held, the one that was not used for the longest time first
 	bytes    int
 	evicted  int
-	changed  map[string]struct{}      // keys of facts since the last save
+	changed  []*held                  // since the last save; some are gone
+	scratch  []byte                   // of the last key
 	stories  map[*checkpoint]struct{} // failures that some output has yet to be told
 	tasks    map[string]*taskIndex    // attempts of TaskManagers, by their log
 	store    *store                   // nil in memory
@@ -35,9 +36,10 @@ type State struct {
 // held is a fact and its place in the state.
 type held struct {
 	fact
-	key  string
-	size int
-	el   *list.Element
+	key     string
+	size    int
+	el      *list.Element
+	changed bool // since the last save
 }
 
 // fact is one thing that is known. Its exported fields are what is stored.
@@ -48,11 +50,20 @@ type fact interface {
 	// it leaves.
 	added(s *State)
 	gone(s *State)
+	// where is where the fact is held.
+	where() **held
 }
+
+// base is what all facts have.
+type base struct{ held *held }
+
+func (b *base) where() **held { return &b.held }
+func (b *base) added(*State)  {}
+func (b *base) gone(*State)   {}
 
 // newFact makes an empty fact of the kind that a key begins with.
 var newFact = map[string]func() fact{
-	"attempt":    func() fact { return &attempt{} },
+	"attempt":    func() fact { return &attempt{Subtask: -1, Parallelism: -1, Number: -1} },
 	"slot":       func() fact { return &slot{} },
 	"graph":      func() fact { return &graph{} },
 	"vertex":     func() fact { return &vertex{} },
@@ -68,14 +79,14 @@ func NewState(maxBytes int) *State {
 	}
 	return &State{
 		maxBytes: maxBytes,
-		facts:    map[string]*held{}, changed: map[string]struct{}{}, stories: map[*checkpoint]struct{}{}, tasks: map[string]*taskIndex{}, marks: map[string]bool{},
+		facts:    map[string]*held{}, stories: map[*checkpoint]struct{}{}, tasks: map[string]*taskIndex{}, marks: map[string]bool{},
 	}
 }
 
 // find returns the fact under a key that is joined from parts by slashes, nil where
 // there is none.
-func find[T fact](s *State, kind string, parts ...string) (found T) {
-	h, ok := s.facts[joinKey(kind, parts)]
+func find[T fact](s *State, kind string, parts ...[]byte) (found T) {
+	h, ok := s.facts[string(s.joinKey(kind, parts))]
 	if !ok {
 		return found
 	}
@@ -83,45 +94,46 @@ func find[T fact](s *State, kind string, parts ...string) (found T) {
 	return h.fact.(T)
 }
 
-// obtain returns the fact under a key, which it makes by f where there is none.
-func obtain[T fact](s *State, f func() T, kind string, parts ...string) T {
-	key := joinKey(kind, parts)
-	if h, ok := s.facts[key]; ok {
+// obtain returns the fact under a key, which is made where there is none.
+func obtain[T fact](s *State, kind string, parts ...[]byte) T {
+	key := s.joinKey(kind, parts)
+	if h, ok := s.facts[string(key)]; ok {
 		s.order.MoveToBack(h.el)
 		return h.fact.(T)
 	}
-	added := f()
-	s.put(key, added)
+	added := newFact[kind]().(T)
+	s.put(string(key), added)
 	return added
 }
 
-func joinKey(kind string, parts []string) string {
-	key := make([]byte, 0, 128)
-	key = append(key, kind...)
+// joinKey returns a key in memory that the next one overwrites.
+func (s *State) joinKey(kind string, parts [][]byte) []byte {
+	key := append(s.scratch[:0], kind...)
 	for _, part := range parts {
-		key = append(key, '/')
-		key = append(key, part...)
+		key = append(append(key, '/'), part...)
 	}
-	return string(key)
+	s.scratch = key
+	return key
 }
 
 func (s *State) put(key string, f fact) {
 	h := &held{fact: f, key: key}
 	h.el = s.order.PushBack(h)
+	*f.where() = h
 	s.facts[key] = h
 	f.added(s)
-	s.touch(key)
+	s.touch(f)
 }
 
 // touch notes that a fact has changed.
-func (s *State) touch(key string) {
-	s.changed[key] = struct{}{}
-	h := s.facts[key]
-	if h == nil {
-		return
+func (s *State) touch(f fact) {
+	h := *f.where()
+	if !h.changed {
+		h.changed = true
+		s.changed = append(s.changed, h)
 	}
 	const overhead = 330 // of the maps, the list and the key
-	size := h.fact.size() + len(key) + overhead
+	size := f.size() + len(h.key) + overhead
 	s.bytes += size - h.size
 	h.size = size
 }
@@ -139,7 +151,10 @@ func (s *State) drop(h *held) {
 	delete(s.facts, h.key)
 	s.order.Remove(h.el)
 	s.bytes -= h.size
-	s.changed[h.key] = struct{}{}
+	if !h.changed {
+		h.changed = true
+		s.changed = append(s.changed, h)
+	}
 	h.fact.gone(s)
 }
 
@@ -204,16 +219,16 @@ func (p *Pass) End(mark string) error {
 func (s *State) save(mark string) error {
 	st := s.store
 	if st == nil {
-		clear(s.changed)
+		s.saved()
 		return nil
 	}
 	if st.size > 2*st.live+rewriteAfter {
 		return s.rewrite()
 	}
 	var batch []entry
-	for key := range s.changed {
-		e := entry{Key: key}
-		if h, ok := s.facts[key]; ok {
+	for _, changed := range s.changed {
+		e := entry{Key: changed.key}
+		if h, ok := s.facts[changed.key]; ok {
 			e.Value, _ = jsoniter.Marshal(h.fact)
 		}
 		batch = append(batch, e)
@@ -227,7 +242,16 @@ func (s *State) save(mark string) error {
 	if err := st.append(batch); err != nil {
 		return err
 	}
-	clear(s.changed)
+	s.saved()
 	s.released = nil
 	return nil
+}
+
+// saved notes that what has changed is stored.
+func (s *State) saved() {
+	for _, h := range s.changed {
+		h.changed = false
+	}
+	clear(s.changed)
+	s.changed = s.changed[:0]
 }

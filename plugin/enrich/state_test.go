@@ -22,7 +22,6 @@ type lines struct {
 	t     *testing.T
 	state *State
 	at    time.Time
-	got   []*parsers.Event
 	pos   int64
 }
 

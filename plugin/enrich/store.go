@@ -157,7 +157,7 @@ func (s *State) load(content []byte) (good int, problem error) {
 		delete(values, key)
 	}
 	s.shrink()
-	clear(s.changed)
+	s.saved()
 	return good, problem
 }
 
@@ -191,9 +191,10 @@ func (s *State) restore(key string, value []byte) {
 	}
 	if h, ok := s.facts[key]; ok { // made by a fact that came before it
 		if j, isJob := f.(*job); isJob {
-			j.key, j.checkpoints = key, h.fact.(*job).checkpoints
-			*h.fact.(*job) = *j
-			s.touch(key)
+			made := h.fact.(*job)
+			j.base, j.checkpoints = made.base, made.checkpoints
+			*made = *j
+			s.touch(made)
 			return
 		}
 		s.drop(h)
@@ -272,7 +273,7 @@ func (s *State) rewrite() error {
 	}
 	fresh.live = fresh.size
 	s.store = fresh
-	clear(s.changed)
+	s.saved()
 	s.released = nil
 	return nil
 }

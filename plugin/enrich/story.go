@@ -162,7 +162,7 @@ func (l *Log) slowTask(e *parsers.Event, _ place) {
 		c.Tasks = map[string]slowTask{}
 	}
 	c.Tasks[key] = t
-	l.state.touch(c.key())
+	l.state.touch(c)
 }
 
 // statistics takes which vertices had not acknowledged a checkpoint, and says their names.
@@ -177,7 +177,7 @@ func (l *Log) statistics(e *parsers.Event, p place) {
 	keepInt(&c.Subtasks, e, parsers.Subtasks)
 	keepInt(&c.Acknowledged, e, parsers.AcknowledgedSubtasks)
 	fill(e, parsers.FailureKey, c.failureKey(p))
-	l.state.touch(c.key())
+	l.state.touch(c)
 }
 
 // tell makes the summaries that are due at a place.
@@ -240,11 +240,11 @@ func (p *Pass) Finish() {
 		}
 	}
 	p.tellAll(over, time.Time{})
-	prefix := joinKey("log", []string{p.teller.id}) + "/"
+	prefix := string(p.state.joinKey("log", [][]byte{[]byte(p.teller.id), nil}))
 	for _, key := range slices.Sorted(maps.Keys(p.state.facts)) {
 		if f, ok := p.state.facts[key].fact.(*logFile); ok && strings.HasPrefix(key, prefix) {
 			p.sumStalls(f, place{}, true)
-			p.state.touch(key)
+			p.state.touch(f)
 		}
 	}
 }
@@ -262,7 +262,7 @@ func (p *Pass) tellAll(over []*checkpoint, at time.Time) {
 		if _, open := p.state.stories[c]; !open {
 			c.Tasks, c.Decliner = nil, nil
 		}
-		p.state.touch(c.key())
+		p.state.touch(c)
 	}
 }
 

@@ -90,7 +90,7 @@ func (l *Log) taskReceived(e *parsers.Event, p place) {
 	case "FINISHED", "CANCELED", "FAILED":
 		a.Ended = p
 	}
-	l.state.touch(joinKey("attempt", []string{l.cluster, text(e, parsers.TaskAttemptID)}))
+	l.state.touch(a)
 }
 
 // maxCandidates bounds the jobs that are listed where it is not certain which one it is.
@@ -103,7 +103,7 @@ func (l *Log) addJob(e *parsers.Event, p place) {
 		return
 	}
 	if id := e.Text(parsers.AllocationID); id != nil {
-		if s := find[*slot](l.state, "slot", l.cluster, string(id)); s != nil && s.Told.notAfter(p) {
+		if s := find[*slot](l.state, "slot", l.cluster, id); s != nil && s.Told.notAfter(p) {
 			fill(e, parsers.JobID, s.Job)
 			return
 		}
@@ -133,7 +133,7 @@ func (l *Log) jobsOfTask(e *parsers.Event, p place) (jobs []string, ok bool) {
 		return nil, false
 	}
 	number, hasNumber := e.Int(parsers.TaskAttemptNum)
-	for _, a := range index.byTask[taskKey{text(e, parsers.TaskName), int(subtask)}] {
+	for _, a := range index.byTask[taskKey{string(e.Text(parsers.TaskName)), int(subtask)}] {
 		if hasNumber && a.Number >= 0 && a.Number != int(number) || !a.Began.notAfter(p) ||
 			!a.Ended.isZero() && p.At > a.Ended.At+int64(lingering) {
 			continue

@@ -2,11 +2,14 @@ package loki
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/prometheus/common/model"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -36,31 +39,51 @@ var MetadataFields = []parsers.Field{
 // copies what it is given.
 type Batch struct {
 	Placement Placement
+	// Guard bounds the values of labels, nil for no bound.
+	Guard *Guard
+	// Tenant has the events that are added next; "" is the client's.
+	Tenant string
 
-	streams map[string]*stream // by the values of the label keys
+	streams map[string]*stream // by the tenant and the values of the label keys
 	events  int
 	scratch []byte
 }
 
+// stream is the entries of a stream, and the fields that are none of its labels because
+// they have too many values.
 type stream struct {
-	labels  string
-	entries []entry
+	Request
+	left []parsers.Field
 }
-
-type entry struct {
-	time     time.Time
-	line     []byte
-	metadata []pair
-}
-
-type pair struct{ name, value string }
 
 // Add adds an event under the entry time t.
 func (b *Batch) Add(e *parsers.Event, t time.Time) {
 	s := b.stream(e)
 	b.scratch = e.AppendLogfmt(b.scratch[:0])
-	s.entries = append(s.entries, entry{t, bytes.Clone(b.scratch), b.metadata(e)})
+	if len(b.scratch) > maxLine {
+		b.scratch = cutLine(b.scratch, maxLine)
+	}
+	s.Entries = append(s.Entries, Entry{t, bytes.Clone(b.scratch), b.metadata(e, s.left), e.Origin.Time})
 	b.events++
+}
+
+// What Loki takes by default, with some room (limits_config of Loki 3.7: max_line_size 256
+// KiB, max_label_value_length 2048, max_structured_metadata_size 64 KiB). The line has
+// what is cut elsewhere.
+const (
+	maxLine          = 250 << 10
+	maxLabelValue    = 1 << 10
+	maxMetadataValue = 2 << 10
+)
+
+// fitting shortens a value to a number of bytes; the hash of the whole value at its end
+// keeps two that begin alike apart.
+func fitting(value string, limit int) string {
+	if len(value) <= limit {
+		return value
+	}
+	hash := strconv.FormatUint(xxhash.Sum64String(value), 16)
+	return strings.ToValidUTF8(value[:limit-len(hash)-len("…")], "") + "…" + hash
 }
 
 // Len returns the number of events.
@@ -68,14 +91,15 @@ func (b *Batch) Len() int { return b.events }
 
 // stream returns the stream that an event belongs to.
 func (b *Batch) stream(e *parsers.Event) *stream {
-	key := b.scratch[:0]
+	key := append(append(b.scratch[:0], b.Tenant...), 0)
 	for _, f := range b.Placement.LabelKeys {
 		key = append(e.AppendValue(key, f), 0)
 	}
 	b.scratch = key
 	s, ok := b.streams[string(key)]
 	if !ok {
-		s = &stream{labels: b.labels(e).String()}
+		labels, left := b.labels(e)
+		s = &stream{Request{Tenant: b.Tenant, Labels: labels.String()}, left}
 		if b.streams == nil {
 			b.streams = map[string]*stream{}
 		}
@@ -84,25 +108,37 @@ func (b *Batch) stream(e *parsers.Event) *stream {
 	return s
 }
 
-func (b *Batch) labels(e *parsers.Event) model.LabelSet {
-	labels := model.LabelSet{}
+// labels returns the labels of an event's stream, and the fields that are left out of
+// them.
+func (b *Batch) labels(e *parsers.Event) (labels model.LabelSet, left []parsers.Field) {
+	labels = model.LabelSet{}
 	maps.Copy(labels, b.Placement.Labels)
 	for _, f := range b.Placement.LabelKeys {
-		if e.Has(f) {
-			labels[model.LabelName(parsers.Fields[f].Name)] = model.LabelValue(text(e, f))
+		if !e.Has(f) {
+			continue
+		}
+		if value := fitting(text(e, f), maxLabelValue); b.Guard.allows(f, value) {
+			labels[model.LabelName(parsers.Fields[f].Name)] = model.LabelValue(value)
+		} else {
+			left = append(left, f)
 		}
 	}
-	return labels
+	return labels, left
 }
 
-func (b *Batch) metadata(e *parsers.Event) []pair {
+func (b *Batch) metadata(e *parsers.Event, left []parsers.Field) []Pair {
 	if !b.Placement.Metadata {
 		return nil
 	}
-	var pairs []pair
+	var pairs []Pair
 	for _, f := range MetadataFields {
 		if e.Has(f) {
-			pairs = append(pairs, pair{parsers.Fields[f].Name, text(e, f)})
+			pairs = append(pairs, Pair{parsers.Fields[f].Name, fitting(text(e, f), maxMetadataValue)})
+		}
+	}
+	for _, f := range left {
+		if !slices.Contains(MetadataFields, f) {
+			pairs = append(pairs, Pair{parsers.Fields[f].Name, fitting(text(e, f), maxMetadataValue)})
 		}
 	}
 	return pairs
@@ -117,46 +153,35 @@ func text(e *parsers.Event, f parsers.Field) string {
 // are sent.
 const maxRequestBytes = 1 << 20
 
-// Encode returns the batch as logproto.PushRequests, each with one stream: Loki answers
-// a push of several with the fate of the last one, and drops entries of the others
-// without a word. Streams come in the order of their labels, the entries of a stream in
+// Encode returns the batch as stored requests, each with one stream: Loki answers a push
+// of several with the fate of the last one, and drops entries of the others without a
+// word. Streams come in the order of their tenants and labels, the entries of a stream in
 // the order of their times, and those of one time in the order in which they were added.
 func (b *Batch) Encode() [][]byte {
 	var requests [][]byte
-	byLabels := func(a, b *stream) int { return strings.Compare(a.labels, b.labels) }
-	for _, s := range slices.SortedFunc(maps.Values(b.streams), byLabels) {
-		slices.SortStableFunc(s.entries, func(a, b entry) int { return a.time.Compare(b.time) })
-		var message []byte // a logproto.StreamAdapter
-		for i, e := range s.entries {
-			if message == nil {
-				message = appendText(nil, 1, s.labels)
-			}
-			b.scratch = e.encode(b.scratch[:0])
-			message = appendMessage(message, 2, b.scratch)
-			if i == len(s.entries)-1 || len(message) >= maxRequestBytes {
-				requests = append(requests, appendMessage(nil, 1, message))
-				message = nil
+	byTenant := func(a, b *stream) int {
+		return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Labels, b.Labels))
+	}
+	for _, s := range slices.SortedFunc(maps.Values(b.streams), byTenant) {
+		first, size := 0, 0
+		for i := range s.sorted().Entries {
+			size += s.Entries[i].size()
+			if i == len(s.Entries)-1 || size >= maxRequestBytes {
+				requests = append(requests, s.part(s.Entries[first:i+1]).Encode())
+				first, size = i+1, 0
 			}
 		}
 	}
 	return requests
 }
 
-// encode appends a logproto.EntryAdapter.
-func (e *entry) encode(b []byte) []byte {
-	t := make([]byte, 0, 24) // google.protobuf.Timestamp
-	t = protowire.AppendTag(t, 1, protowire.VarintType)
-	t = protowire.AppendVarint(t, uint64(e.time.Unix()))
-	if n := e.time.Nanosecond(); n != 0 {
-		t = protowire.AppendTag(t, 2, protowire.VarintType)
-		t = protowire.AppendVarint(t, uint64(n))
+// size returns how many bytes an entry takes in a request, about.
+func (e *Entry) size() int {
+	n := len(e.Line) + 40
+	for _, p := range e.Metadata {
+		n += len(p.Name) + len(p.Value) + 8
 	}
-	b = appendMessage(b, 1, t)
-	b = appendMessage(b, 2, e.line)
-	for _, p := range e.metadata { // logproto.LabelPairAdapter
-		b = appendMessage(b, 3, appendText(appendText(nil, 1, p.name), 2, p.value))
-	}
-	return b
+	return n
 }
 
 func appendMessage(b []byte, field protowire.Number, message []byte) []byte {
@@ -168,3 +193,5 @@ func appendText(b []byte, field protowire.Number, text string) []byte {
 	b = protowire.AppendTag(b, field, protowire.BytesType)
 	return protowire.AppendString(b, text)
 }
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

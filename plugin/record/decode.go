@@ -85,6 +85,8 @@ type Stats struct {
 	Malformed int
 	// SkippedBytes is the size of the malformed pieces.
 	SkippedBytes int
+	// Pieces are the malformed pieces. They alias the chunk.
+	Pieces [][]byte
 }
 
 // Decode calls yield for each record of a chunk, in order. A malformed piece is
@@ -106,8 +108,12 @@ func Decode(chunk []byte, keys Keys, yield func(*Record)) Stats {
 		}
 		if err != nil {
 			n := d.skip(chunk)
-			if !inMalformed {
+			if inMalformed {
+				last := &stats.Pieces[len(stats.Pieces)-1]
+				*last = (*last)[:len(*last)+n]
+			} else {
 				stats.Malformed++
+				stats.Pieces = append(stats.Pieces, chunk[:n])
 			}
 			inMalformed = true
 			stats.SkippedBytes += n

@@ -27,7 +27,7 @@ func BenchmarkRender(b *testing.B) {
 	b.SetBytes(int64(len(c)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, requests := o.read("t", c); requests != nil {
+		if _, requests, _ := o.read("t", c); requests != nil {
 			b.Fatalf("%d requests", len(requests))
 		}
 	}
@@ -97,7 +97,7 @@ func BenchmarkEvents(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		fingerprint, _ := o.read("t", c)
+		fingerprint, _, _ := o.read("t", c)
 		o.kept.journal.Release(fingerprint)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/event")

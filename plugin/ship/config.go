@@ -4,15 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/grafana/loki-client-go/pkg/labelutil"
-	"github.com/grafana/loki-client-go/pkg/urlutil"
+	"github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 
 	"flink-loki/parsers"
@@ -25,9 +27,15 @@ import (
 type Config struct {
 	URL       *url.URL
 	TenantID  string
+	TenantKey TenantKey
+	// HTTP is how Loki is spoken to: credentials, TLS, proxy and further headers. It holds
+	// secrets: it is never to be printed.
+	HTTP      config.HTTPClientConfig
 	Placement loki.Placement
-	Kinds     map[string]bool // names of the kinds that are sent
-	Keys      record.Keys
+	// MaxLabelValues bounds the values of a label within an hour.
+	MaxLabelValues int
+	Kinds          map[string]bool // names of the kinds that are sent
+	Keys           record.Keys
 	// RecordFields are the event fields that records tell: the first of Keys.Fields, in
 	// the same order.
 	RecordFields []RecordField
@@ -38,8 +46,13 @@ type Config struct {
 	LearnZone    bool     // from the lines; Location only until then
 	Metrics      []string // nil for the default ones
 	StatePath    string
-	Timeout      time.Duration
-	LogLevel     slog.Level
+	// DeadLetterPath is empty for none; DeadLetterSize in bytes.
+	DeadLetterPath string
+	DeadLetterSize int64
+	Timeout        time.Duration
+	LogLevel       slog.Level
+	// MetricsListen is where the plugin's own metrics are read, empty for nowhere.
+	MetricsListen string
 
 	// rendering is the values of the options that decide how a chunk is rendered. It
 	// tells apart the outputs that share a state_path.
@@ -66,6 +79,8 @@ type Option struct {
 	set func(*Config, string) error
 	// local options change nothing in what is sent.
 	local bool
+	// secret options have values that no log and no error may show.
+	secret bool
 }
 
 // Options lists every option of the output, in the order of the documentation.
@@ -79,6 +94,59 @@ var Options = []Option{
 		Help: "Tenant, sent as `X-Scope-OrgID`. Empty: no tenant is sent.",
 		set:  func(c *Config, v string) error { c.TenantID = v; return nil },
 	}, {
+		Name: "tenant_id_key", Unit: "event field or record key",
+		Help: "What tells the tenant of each event: an event field such as `namespace`, or a record key, with dots or as " +
+			"`$kubernetes['labels']['team']`. Events without it are `tenant_id`'s.",
+		set: setTenantKey,
+	}, {
+		Name: "http_user", Unit: "text", local: true,
+		Help: "User for basic authentication.",
+		set:  setUser,
+	}, {
+		Name: "http_passwd", Unit: "text", local: true, secret: true,
+		Help: "Password of `http_user`.",
+		set:  setPassword,
+	}, {
+		Name: "bearer_token", Unit: "text", local: true, secret: true,
+		Help: "Token that is sent as `Authorization: Bearer`.",
+		set:  func(c *Config, v string) error { c.HTTP.BearerToken = config.Secret(v); return nil },
+	}, {
+		Name: "bearer_token_file", Unit: "file", local: true,
+		Help: "File with that token. It is read for each push, so a new token is used as soon as it is there.",
+		set:  func(c *Config, v string) error { c.HTTP.BearerTokenFile = v; return checkToken(v) },
+	}, {
+		Name: "tls_ca_file", Unit: "PEM file", local: true,
+		Help: "Certificates of the authorities that Loki's certificate may be from. Empty: the host's. Files of TLS are read again when they change.",
+		set:  func(c *Config, v string) error { c.HTTP.TLSConfig.CAFile = v; return checkAuthorities(v) },
+	}, {
+		Name: "tls_crt_file", Unit: "PEM file", local: true,
+		Help: "The agent's own certificate, for a Loki or gateway that wants one.",
+		set:  func(c *Config, v string) error { c.HTTP.TLSConfig.CertFile = v; return checkReadable(v) },
+	}, {
+		Name: "tls_key_file", Unit: "PEM file", local: true,
+		Help: "Key of `tls_crt_file`, without a password.",
+		set:  func(c *Config, v string) error { c.HTTP.TLSConfig.KeyFile = v; return checkReadable(v) },
+	}, {
+		Name: "tls_server_name", Unit: "host name", local: true,
+		Help: "Name that Loki's certificate must have. Empty: the host of `url`.",
+		set:  func(c *Config, v string) error { c.HTTP.TLSConfig.ServerName = v; return nil },
+	}, {
+		Name: "tls_min_version", Default: "TLSv1.2", Unit: "`TLSv1.2` or `TLSv1.3`", local: true,
+		Help: "Oldest version of TLS that is spoken.",
+		set:  setMinVersion,
+	}, {
+		Name: "tls_verify", Default: "on", Unit: "`on` or `off`", local: true,
+		Help: "Check Loki's certificate. `off` lets anybody on the way read and change what is sent: only for tests.",
+		set:  setVerify,
+	}, {
+		Name: "proxy_url", Unit: "URL", local: true,
+		Help: "Proxy on the way to Loki: `http://`, `https://` or `socks5://`. Empty: none, whatever the environment says.",
+		set:  setProxy,
+	}, {
+		Name: "headers", Unit: "name=value, …", local: true, secret: true,
+		Help: "Further HTTP headers of each push.",
+		set:  setHeaders,
+	}, {
 		Name: "labels", Unit: "name=value, …",
 		Help: "Labels that every stream gets, such as `cluster=prod`.",
 		set:  setLabels,
@@ -86,6 +154,10 @@ var Options = []Option{
 		Name: "label_keys", Default: "component,event,level", Unit: "event fields, …",
 		Help: "Event fields that become stream labels. Each distinct value makes streams of its own: keep them few.",
 		set:  setLabelKeys,
+	}, {
+		Name: "max_label_values", Default: "1000", Unit: "number",
+		Help: "How many values a label of `label_keys` may have within an hour. Further ones are left out of the labels: the line has them.",
+		set:  setMaxLabelValues,
 	}, {
 		Name: "structured_metadata", Default: "off", Unit: "`on` or `off`",
 		Help: "Send job, checkpoint, task and host as structured metadata as well (Loki 3.x).",
@@ -136,6 +208,15 @@ var Options = []Option{
 		Help: "Where rendered chunks are kept until they are delivered, so that a retry after a restart sends the same bytes. Empty: in memory.",
 		set:  func(c *Config, v string) error { c.StatePath = v; return nil },
 	}, {
+		Name: "dead_letter_path", Unit: "file", local: true,
+		Help: "Where entries go that Loki refuses for ever, and what can't be read of a chunk: one line of JSON each, on the disk before the chunk is let go. " +
+			"`flink-loki ship` sends them again. Empty: they are counted and logged.",
+		set: func(c *Config, v string) error { c.DeadLetterPath = v; return nil },
+	}, {
+		Name: "dead_letter_size", Default: "64MB", Unit: "bytes", local: true,
+		Help: "When the dead-letter file is as large as this, it is renamed to its name with `.1`; four such files are kept.",
+		set:  setDeadLetterSize,
+	}, {
 		Name: "timeout", Default: "4s", Unit: "duration", local: true,
 		Help: "Bound on everything within one flush. Keep it below Fluent Bit's `Grace` (5 s).",
 		set:  setTimeout,
@@ -143,54 +224,73 @@ var Options = []Option{
 		Name: "plugin_log_level", Default: "info", Unit: "`error`, `warn`, `info` or `debug`", local: true,
 		Help: "What the plugin itself logs.",
 		set:  setLogLevel,
+	}, {
+		Name: "metrics_listen", Unit: "host:port", local: true,
+		Help: "Where the plug-in's own metrics can be read, such as `127.0.0.1:2021`; a port alone is one on loopback. Empty: nowhere.",
+		set:  setMetricsListen,
 	},
+}
+
+// OptionByName returns the option with that name, and whether there is one.
+func OptionByName(name string) (Option, bool) {
+	for _, o := range Options {
+		if o.Name == name {
+			return o, true
+		}
+	}
+	return Option{}, false
 }
 
 // ReadConfig reads all options through get, which returns "" for one that is not set
 // (Fluent Bit can't tell the two apart, and can't list the names that were given). The
 // error names every option with a bad value, and what is allowed.
 func ReadConfig(get func(name string) string) (*Config, error) {
-	c := &Config{}
+	c := &Config{HTTP: config.DefaultHTTPClientConfig}
+	given := map[string]bool{}
 	var errs []error
 	for _, o := range Options {
 		value := strings.TrimSpace(get(o.Name))
+		given[o.Name] = value != ""
 		if value == "" {
 			value = o.Default
 		}
 		if !o.local {
-			c.rendering += o.Name + "=" + value + "\n"
+			c.rendering += o.Name + "=" + hideUser(value) + "\n"
 		}
 		if err := o.set(c, value); err != nil {
-			errs = append(errs, errors.New(hidePassword(fmt.Sprintf("option %s, value %q: %v", o.Name, value, err))))
+			errs = append(errs, o.refuse(value, err))
 		}
 	}
+	errs = append(errs, c.checkSecurity(given)...)
 	c.Keys.Parts, c.Keys.Whole = c.JSONKeys, parsers.IsAnswerKey
 	c.Keys.Fields = nil
 	for _, f := range c.RecordFields {
 		c.Keys.Fields = append(c.Keys.Fields, f.Path)
 	}
 	c.Keys.Fields = append(c.Keys.Fields, urlKey)
+	if c.TenantKey.path != "" {
+		c.Keys.Fields = append(c.Keys.Fields, c.TenantKey.path)
+	}
 	c.Keys.Prepare()
-	return c, errors.Join(errs...)
+	return c, errors.Join(append(errs, c.checkLabels())...)
 }
 
 // urlKey is the record key of the URL that gave an answer of Flink's REST API.
 const urlKey = "url"
 
-// hidePassword blots out the user part of URLs in a text.
-func hidePassword(text string) string {
-	return userInfo.ReplaceAllString(text, "://***@")
+// refuse says that an option can't have a value, and why.
+func (o *Option) refuse(value string, why error) error {
+	if o.secret {
+		return fmt.Errorf("option %s: %w", o.Name, why)
+	}
+	return fmt.Errorf("option %s, value %q: %w", o.Name, hideUser(value), why)
 }
 
-var userInfo = regexp.MustCompile(`://[^/\s"]*@`)
-
-func setURL(c *Config, v string) error {
-	var u urlutil.URLValue
-	if err := u.Set(v); err != nil {
+func setURL(c *Config, v string) (err error) {
+	if c.URL, err = parseURL(v); err != nil {
 		return err
 	}
-	c.URL = u.URL
-	return loki.CheckURL(u.URL)
+	return loki.CheckURL(c.URL)
 }
 
 func setLabels(c *Config, v string) error {
@@ -245,6 +345,30 @@ func labelFieldNames() []string {
 		}
 	}
 	return names
+}
+
+func setMaxLabelValues(c *Config, v string) (err error) {
+	if c.MaxLabelValues, err = strconv.Atoi(v); err != nil || c.MaxLabelValues <= 0 {
+		return errors.New("give a number above 0")
+	}
+	return nil
+}
+
+// maxLabels is how many labels Loki takes of a stream (limits_config,
+// max_label_names_per_series), less the one that late entries get.
+const maxLabels = 15 - 1
+
+// checkLabels reports labels that Loki would refuse.
+func (c *Config) checkLabels() error {
+	for _, f := range c.Placement.LabelKeys {
+		if _, ok := c.Placement.Labels[model.LabelName(parsers.Fields[f].Name)]; ok {
+			return fmt.Errorf("options labels and label_keys: both give the label %s: take it from one of them", parsers.Fields[f].Name)
+		}
+	}
+	if n := len(c.Placement.Labels) + len(c.Placement.LabelKeys); n > maxLabels {
+		return fmt.Errorf("options labels and label_keys: %d labels, and Loki takes %d: name fewer", n, maxLabels)
+	}
+	return nil
 }
 
 // setKinds reads "default", "core", "all" or the name of a kind, and more of them behind
@@ -370,6 +494,15 @@ func setTimeout(c *Config, v string) (err error) {
 	if err != nil || c.Timeout <= 0 {
 		return errors.New("give a duration like 4s or 500ms")
 	}
+	return nil
+}
+
+func setDeadLetterSize(c *Config, v string) error {
+	size, err := humanize.ParseBytes(v)
+	if err != nil || size == 0 || size > math.MaxInt64 {
+		return errors.New("give a size like 64MB")
+	}
+	c.DeadLetterSize = int64(size)
 	return nil
 }
 

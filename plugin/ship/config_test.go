@@ -250,6 +250,13 @@ func TestOptions(t *testing.T) {
 		seen[o.Name] = true
 	}
 	// Names that Fluent Bit keeps to itself (src/flb_output.c, flb_output_set_property).
+	for name := range seen {
+		for _, prefix := range []string{"net.", "oauth2", "_debug.http.", "tls."} {
+			if strings.HasPrefix(name, prefix) {
+				t.Errorf("option %s never reaches a plug-in", name)
+			}
+		}
+	}
 	for _, taken := range []string{"match", "match_regex", "alias", "log_level", "log_suppress_interval", "host", "port",
 		"ipv6", "retry_limit", "tls", "workers", "storage.total_limit_size"} {
 		if seen[taken] {

@@ -2,7 +2,9 @@ package ship
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -20,7 +22,9 @@ type files struct {
 	cfg    *Config
 	log    *slog.Logger
 	parser *parsers.Parser
-	byName map[string]*file
+	// tenants is told whose line is being read.
+	tenants tenants
+	byName  map[string]*file
 }
 
 // file is one of them.
@@ -47,6 +51,7 @@ func (f *files) get(name []byte) *file {
 // header above it in its own file.
 type sources struct {
 	files *files
+	log   *slog.Logger
 	pass  *enrich.Pass
 	tag   string
 	// identify gives an event what tells it from all others.
@@ -54,6 +59,7 @@ type sources struct {
 	// unrecognised is given the lines that are not known though their class is.
 	unrecognised func(file []byte, e *parsers.Event)
 
+	before  []byte // the record before the one that met a bug
 	byKey   map[string]*source
 	order   []*source
 	current *source // of the last record
@@ -65,11 +71,13 @@ type source struct {
 	*parsers.Source
 	log    *enrich.Log
 	name   []byte
+	tenant []byte // as the record tells it
 	fields [][]byte
+	last   []byte // record
 }
 
-func (s *source) is(r *record.Record) bool {
-	if !bytes.Equal(s.name, r.Filename) {
+func (s *source) is(r *record.Record, key TenantKey) bool {
+	if !bytes.Equal(s.name, r.Filename) || !bytes.Equal(s.tenant, key.ofRecord(r)) {
 		return false
 	}
 	for i, value := range r.Fields[:len(s.fields)] {
@@ -82,7 +90,7 @@ func (s *source) is(r *record.Record) bool {
 
 // of returns the source for a record's line.
 func (s *sources) of(r *record.Record) *source {
-	if s.current == nil || !s.current.is(r) {
+	if s.current == nil || !s.current.is(r, s.files.cfg.TenantKey) {
 		s.current = s.find(r)
 	}
 	s.current.log.Line(r.Offset, len(r.Line), r.Time)
@@ -94,6 +102,9 @@ func (s *sources) find(r *record.Record) *source {
 	key := string(r.Filename)
 	for i := range recordFields {
 		key += "\x00" + string(r.Fields[i])
+	}
+	if tenant := s.files.cfg.TenantKey.ofRecord(r); len(tenant) > 0 {
+		key += "\x00" + string(tenant)
 	}
 	if s.byKey == nil {
 		s.byKey = map[string]*source{}
@@ -108,7 +119,8 @@ func (s *sources) find(r *record.Record) *source {
 
 func (s *sources) add(r *record.Record, key string) *source {
 	file := s.files.get(r.Filename)
-	added := &source{name: r.Filename, fields: slices.Clone(r.Fields[:len(s.files.cfg.RecordFields)])}
+	added := &source{name: r.Filename, tenant: s.files.cfg.TenantKey.ofRecord(r), fields: slices.Clone(r.Fields[:len(s.files.cfg.RecordFields)])}
+	tenant := string(added.tenant)
 	// What is not read from a file is one log for each tag.
 	name := string(r.Filename)
 	if name == "" {
@@ -117,6 +129,7 @@ func (s *sources) add(r *record.Record, key string) *source {
 	added.log = s.pass.Log(string(s.files.cfg.Placement.Labels["cluster"]), name)
 	emit := func(e *parsers.Event) {
 		s.identify(s.tag, added.name, e)
+		s.files.tenants.begin(tenant, e)
 		added.log.Event(e)
 	}
 	added.Source = s.files.parser.NewSource(emit)
@@ -150,9 +163,67 @@ func (f *files) tellZone(file *file, name []byte, offset time.Duration) {
 		"file", string(name), "ahead_of_utc", offset, "timezone", zoneName(f.cfg.Location))
 }
 
-// flush ends all files: what comes in another chunk is not joined.
-func (s *sources) flush() {
-	for _, source := range s.order {
-		source.Flush()
+// read reads a record. A bug that it meets costs the event that met it: unread is then
+// what stands for it, and reason says what happened.
+func (s *sources) read(r *record.Record, origin parsers.Origin) (unread []byte, reason string) {
+	if reason = s.try(r, origin); reason == "" {
+		return nil, ""
 	}
+	// It can have been the event of an earlier record, which this one has ended.
+	if again := s.try(r, origin); again != "" {
+		return r.Line, again
+	}
+	return s.before, reason
+}
+
+// try reads a record, and says what bug it met.
+func (s *sources) try(r *record.Record, origin parsers.Origin) (reason string) {
+	defer func() {
+		if p := recover(); p != nil {
+			reason = s.caught(p, r)
+		}
+	}()
+	source := s.of(r)
+	if r.Object != nil {
+		source.Object(origin, r.Object)
+	} else {
+		source.Record(origin, r.Line)
+	}
+	source.last = r.Line
+	return ""
+}
+
+// caught notes a panic. The source that it came from is not used any more.
+func (s *sources) caught(p any, r *record.Record) (reason string) {
+	s.log.Error("a bug in the plugin was caught, which costs one record; please report it",
+		"file", string(r.Filename), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	s.before = nil
+	if s.current != nil {
+		s.before = s.current.last
+		for key, source := range s.byKey {
+			if source == s.current {
+				delete(s.byKey, key)
+			}
+		}
+		s.order = slices.DeleteFunc(s.order, func(source *source) bool { return source == s.current })
+		s.current = nil
+	}
+	return fmt.Sprintf("a bug in the plugin: %v", p)
+}
+
+// flush ends all files: what comes in another chunk is not joined. It returns what could
+// not be read.
+func (s *sources) flush() (reasons []string) {
+	for _, source := range slices.Clone(s.order) {
+		func() {
+			defer func() {
+				if p := recover(); p != nil {
+					s.current = source
+					reasons = append(reasons, s.caught(p, &record.Record{Filename: source.name}))
+				}
+			}()
+			source.Flush()
+		}()
+	}
+	return reasons
 }

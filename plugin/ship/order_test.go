@@ -222,7 +222,7 @@ func (a *agent) finish() {
 		a.t.Fatal(err)
 	}
 	for _, request := range batch.Encode() {
-		if err := o.client.Push(a.t.Context(), request); err != nil {
+		if err := o.delivery.Deliver(a.t.Context(), request); err != nil {
 			a.t.Fatal(err)
 		}
 	}
@@ -279,19 +279,22 @@ func TestOrder_inOrder(t *testing.T) {
 	}
 }
 
-var orderSeeds = flag.Int("seeds", 8, "orders that TestOrder_anyOrder tries of each scenario")
+var orderSeeds = flag.Int("seeds", 8, "orders that the tests of any order try of each scenario")
+
+func seeds() uint64 {
+	if testing.Short() {
+		return 1
+	}
+	return uint64(*orderSeeds)
+}
 
 // TestOrder_anyOrder: however files are cut, and in whatever order a real Fluent Bit
 // brings the chunks, again and again, each event comes once, and no field says otherwise
 // than in one pass.
 func TestOrder_anyOrder(t *testing.T) {
-	seeds := *orderSeeds
-	if testing.Short() {
-		seeds = 2
-	}
 	for _, scenario := range ordered {
 		want := onePass(t, scenario, "*.[lL][oO][gG]")
-		for seed := range uint64(seeds) {
+		for seed := range seeds() {
 			random := rand.New(rand.NewPCG(seed, 3))
 			a := newAgent(t, seed)
 			parts := realLogs(t, scenario, "*.[lL][oO][gG]", func(line []byte) bool { return random.IntN(30) == 0 })
@@ -307,7 +310,7 @@ func TestOrder_readAgain(t *testing.T) {
 	for _, scenario := range ordered {
 		for _, pattern := range []string{"jobmanager.log", "taskmanager-1.log"} {
 			want := onePass(t, scenario, pattern)
-			for seed := range uint64(*orderSeeds) {
+			for seed := range seeds() {
 				random := rand.New(rand.NewPCG(seed, 4))
 				a := newAgent(t, seed)
 				a.rereads = true

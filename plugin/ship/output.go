@@ -1,6 +1,7 @@
 package ship
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"flink-loki/plugin/enrich"
 	"flink-loki/plugin/loki"
 	"flink-loki/plugin/record"
+	"flink-loki/plugin/telemetry"
 )
 
 // Result is what Fluent Bit is told about a chunk.
@@ -32,7 +34,10 @@ type Output struct {
 	cfg      *Config
 	log      *slog.Logger
 	client   *loki.Client
+	delivery *loki.Delivery
+	dead     *deadLetters
 	kept     *kept
+	metrics  *telemetry.Output
 	renderer uint64 // tells apart outputs that render a chunk in different ways
 	id       string // the same as text
 
@@ -41,9 +46,11 @@ type Output struct {
 
 	mu      sync.Mutex // guards the rest; held while a chunk is read
 	counter enrich.Counter
+	labels  loki.Guard
 	files   files
 	// Lines that are not known though their class is, by logger.
 	unrecognised map[string]int
+	identified   func(*parsers.Event) // for tests, nil for none
 	closed       bool
 	active       sync.WaitGroup // flushes
 }
@@ -54,7 +61,10 @@ func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := loki.NewClient(cfg.URL, cfg.TenantID, "flink-loki/"+version)
+	metrics := newMetrics(version)
+	options := cfg.clientOptions(version)
+	options.Wrap = metrics.Transport
+	client, err := loki.NewClient(cfg.URL, options)
 	if err != nil {
 		return nil, err
 	}
@@ -62,13 +72,26 @@ func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
 	if err != nil {
 		return nil, fmt.Errorf("option state_path, value %q: %w: give a directory that this agent alone may write", cfg.StatePath, err)
 	}
-	o := &Output{cfg: cfg, log: log, client: client, kept: kept, unrecognised: map[string]int{}}
+	dead, err := openDeadLetters(cfg, log)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("option dead_letter_path, value %q: %w: name a file that the agent may write", cfg.DeadLetterPath, err), closeKept(cfg.StatePath))
+	}
+	o := &Output{cfg: cfg, log: log, client: client, dead: dead, kept: kept, metrics: metrics, unrecognised: map[string]int{}}
+	o.delivery = &loki.Delivery{Client: client, Dead: dead.bury, Log: log, Backoff: loki.DefaultBackoff}
+	o.labels = loki.Guard{Limit: cfg.MaxLabelValues, Log: log}
+	if err := o.serveMetrics(); err != nil {
+		return nil, errors.Join(err, dead.close(), closeKept(cfg.StatePath))
+	}
 	o.files = files{cfg: cfg, log: log, parser: parser}
+	o.files.tenants = tenants{key: cfg.TenantKey, log: log, refused: func() { metrics.Count(telemetry.RefusedTenants, 1) }}
 	o.renderer = xxhash.Sum64String(cfg.rendering)
 	o.id = strconv.FormatUint(o.renderer, 16)
 	o.ctx, o.cancel = context.WithCancel(context.Background())
-	log.Info("started", "url", cfg.URL.Redacted(), "node", cfg.Node, "timezone", zoneName(cfg.Location),
-		"timeout", cfg.Timeout, "state_path", cfg.StatePath)
+	for _, text := range cfg.warnings() {
+		log.Warn(text)
+	}
+	log.Info("started", "url", cfg.target(), "node", cfg.Node, "timezone", zoneName(cfg.Location),
+		"timeout", cfg.Timeout, "state_path", cfg.StatePath, "metrics_listen", metrics.Address())
 	return o, nil
 }
 
@@ -83,7 +106,8 @@ func zoneName(loc *time.Location) string {
 
 // Flush delivers the events of a chunk. read is called once, when the chunk's memory
 // is no longer needed; Flush may go on after that, up to the configured timeout.
-func (o *Output) Flush(tag string, chunk []byte, read func()) Result {
+func (o *Output) Flush(tag string, chunk []byte, read func()) (result Result) {
+	defer o.countFlush(time.Now(), &result)
 	if !o.begin() {
 		read()
 		return Retry
@@ -92,14 +116,29 @@ func (o *Output) Flush(tag string, chunk []byte, read func()) Result {
 	ctx, cancel := context.WithTimeout(o.ctx, o.cfg.Timeout)
 	defer cancel()
 
-	fingerprint, requests := o.read(tag, chunk)
+	fingerprint, requests, err := o.read(tag, chunk)
 	read()
+	if err != nil {
+		o.log.Error("a chunk is kept, because what can't be read of it can't be put away", "tag", tag, "err", err)
+		return Retry
+	}
 	for i, request := range requests {
-		if err := o.client.Push(ctx, request); err != nil {
+		if request == nil { // delivered before
+			continue
+		}
+		switch failed := o.delivery.Deliver(ctx, request); {
+		case failed == nil:
 			o.kept.journal.Delivered(fingerprint, i)
-			o.logRefusal(tag, err)
+		case loki.IsAnswer(failed): // which may be about this stream or tenant only
+			err = failed
+		default:
+			o.logRefusal(tag, failed)
 			return Retry
 		}
+	}
+	if err != nil {
+		o.logRefusal(tag, err)
+		return Retry
 	}
 	if len(requests) > 0 {
 		for _, gone := range o.kept.journal.Release(fingerprint) {
@@ -113,7 +152,9 @@ func (o *Output) Flush(tag string, chunk []byte, read func()) Result {
 func (o *Output) logRefusal(tag string, err error) {
 	var status *loki.StatusError
 	switch {
-	case errors.As(err, &status) && status.Status/100 == 4 && status.Status != 408 && status.Status != 429:
+	case errors.Is(err, loki.ErrOpen):
+		o.log.Debug("a chunk waits", "tag", tag, "err", err)
+	case errors.As(err, &status) && status.Status/100 <= 4 && status.Status != 408 && status.Status != 429:
 		o.log.Error("loki refuses a chunk, which is kept and tried again; see the answer for what to mend", "tag", tag, "err", err)
 	default:
 		o.log.Warn("a chunk could not be delivered, Fluent Bit tries it again", "tag", tag, "err", err)
@@ -131,8 +172,9 @@ func (o *Output) begin() bool {
 }
 
 // read renders a chunk: the requests that were rendered before where it is a retry. A
-// chunk without events gives none. Nothing that it returns aliases the chunk.
-func (o *Output) read(tag string, chunk []byte) (enrich.Fingerprint, [][]byte) {
+// chunk without events gives none. Nothing that it returns aliases the chunk. An error
+// says that what can't be read can't be put away.
+func (o *Output) read(tag string, chunk []byte) (enrich.Fingerprint, [][]byte, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var fingerprint enrich.Fingerprint
@@ -145,13 +187,17 @@ func (o *Output) read(tag string, chunk []byte) (enrich.Fingerprint, [][]byte) {
 			o.log.Warn("a journal entry is lost, the chunk is rendered anew", "tag", tag, "err", err)
 		}
 		if requests != nil {
-			return fingerprint, requests
+			return fingerprint, requests, nil
 		}
 	}
-	batch := &loki.Batch{Placement: o.cfg.Placement}
+	batch := &loki.Batch{Placement: o.cfg.Placement, Guard: &o.labels}
 	pass := o.kept.state.Begin(o.id, true, func(e *parsers.Event, isMade bool) { o.add(batch, e, isMade) })
 	defer pass.Abandon()
-	o.render(pass, tag, chunk)
+	if unread := o.render(pass, tag, chunk); len(unread) > 0 {
+		if err := o.dead.write(unread); err != nil {
+			return fingerprint, nil, err
+		}
+	}
 	var requests [][]byte
 	mark := ""
 	if batch.Len() > 0 {
@@ -166,26 +212,32 @@ func (o *Output) read(tag string, chunk []byte) (enrich.Fingerprint, [][]byte) {
 	if err := pass.End(mark); err != nil {
 		o.log.Warn("the state can't be written; what this chunk tells is kept in memory only", "state_path", o.cfg.StatePath, "err", err)
 	}
-	return fingerprint, requests
+	return fingerprint, requests, nil
 }
 
-// render turns a chunk into events, which the pass emits.
-func (o *Output) render(pass *enrich.Pass, tag string, chunk []byte) {
-	sources := sources{files: &o.files, pass: pass, tag: tag, identify: o.identify, unrecognised: o.countUnrecognised}
+// render turns a chunk into events, which the pass emits. It returns what it could not
+// read.
+func (o *Output) render(pass *enrich.Pass, tag string, chunk []byte) (unread []loki.DeadLetter) {
+	sources := sources{files: &o.files, log: o.log, pass: pass, tag: tag, identify: o.identify, unrecognised: o.countUnrecognised}
 	url := len(o.cfg.RecordFields)
 	stats := record.Decode(chunk, o.cfg.Keys, func(r *record.Record) {
 		origin := parsers.Origin{Offset: r.Offset, Time: r.Time, URL: r.Fields[url]}
-		if source := sources.of(r); r.Object != nil {
-			source.Object(origin, r.Object)
-		} else {
-			source.Record(origin, r.Line)
+		if text, reason := sources.read(r, origin); reason != "" {
+			unread = append(unread, loki.DeadLetter{At: time.Now().UTC(), Reason: reason, Tag: tag, Bytes: bytes.Clone(text)})
 		}
 	})
-	sources.flush()
+	for _, reason := range sources.flush() {
+		unread = append(unread, loki.DeadLetter{At: time.Now().UTC(), Reason: reason, Tag: tag})
+	}
+	o.countRead(chunk, stats)
 	if stats.Malformed > 0 {
 		o.log.Error("pieces of a chunk are no log records and were skipped; the rest is delivered",
 			"tag", tag, "pieces", stats.Malformed, "bytes", stats.SkippedBytes)
 	}
+	for _, piece := range stats.Pieces {
+		unread = append(unread, loki.DeadLetter{At: time.Now().UTC(), Reason: "no log record of Fluent Bit", Tag: tag, Bytes: bytes.Clone(piece)})
+	}
+	return unread
 }
 
 // identify gives an event what tells it from all others.
@@ -200,6 +252,9 @@ func (o *Output) identify(tag string, file []byte, e *parsers.Event) {
 	} else if o.cfg.Kinds[e.Kind.Name] {
 		t, _ := e.Time(parsers.Time)
 		e.SetInt(parsers.Seq, o.counter.Next(tag+"\x00"+string(file), t, e.AppendLogfmt(nil)))
+	}
+	if o.identified != nil {
+		o.identified(e)
 	}
 }
 
@@ -221,6 +276,8 @@ func (o *Output) add(batch *loki.Batch, e *parsers.Event, isMade bool) {
 	if !ok {
 		t = time.Now() // neither the line nor the record has one
 	}
+	o.metrics.Count(telemetry.Events, 1, e.Kind.Name)
+	batch.Tenant = o.files.tenants.of(e)
 	batch.Add(e, t)
 }
 
@@ -234,6 +291,7 @@ func (o *Output) countUnrecognised(file []byte, e *parsers.Event) {
 	if _, ok := o.unrecognised[logger]; !ok && len(o.unrecognised) >= maxUnrecognised {
 		logger = "others"
 	}
+	o.metrics.Count(telemetry.Unrecognised, 1, logger)
 	if o.unrecognised[logger]++; o.unrecognised[logger] == 1 {
 		o.log.Warn("a line of a known logger is not recognised; further ones are only counted",
 			"logger", logger, "file", string(file), "line", string(e.Text(parsers.Message)))
@@ -259,6 +317,10 @@ func (o *Output) Close(wait time.Duration) {
 		o.log.Warn("a flush did not end in time", "waited", wait)
 	}
 	o.client.Close()
+	o.metrics.Close()
+	if err := o.dead.close(); err != nil {
+		o.log.Warn("the dead-letter file can't be closed", "err", err)
+	}
 	if err := closeKept(o.cfg.StatePath); err != nil {
 		o.log.Warn("the state's file can't be closed", "state_path", o.cfg.StatePath, "err", err)
 	}

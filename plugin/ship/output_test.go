@@ -53,6 +53,7 @@ func newOutput(t *testing.T, loki *fakeloki.Loki, log io.Writer, options fakeCon
 	if err != nil {
 		t.Fatal(err)
 	}
+	o.delivery.Backoff.MaxRetries = 1 // a push that fails is a flush that fails
 	t.Cleanup(func() {
 		o.Close(time.Second)
 		loki.Close()
@@ -190,10 +191,10 @@ func TestFlush_equalLinesWithoutOffset(t *testing.T) {
 	}
 }
 
-// TestFlush_retries: each answer but 2xx keeps the chunk, and the retry sends the same
-// bytes even if other chunks came between.
+// TestFlush_retries: each answer but 2xx and those that refuse what is in the chunk keeps
+// it, and the retry sends the same bytes even if other chunks came between.
 func TestFlush_retries(t *testing.T) {
-	for _, status := range []int{301, 400, 401, 404, 413, 429, 500, 503} {
+	for _, status := range []int{301, 401, 403, 404, 405, 408, 429, 500, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			loki := fakeloki.New(fakeloki.Config{})
 			var log bytes.Buffer

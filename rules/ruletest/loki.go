@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/config"
+
 	"flink-loki/plugin/loki"
 )
 
@@ -91,13 +93,17 @@ func (r room) push(ctx context.Context, requests [][]byte) error {
 	if err != nil {
 		return err
 	}
-	client, err := loki.NewClient(u, r.tenant, "flink-loki")
+	client, err := loki.NewClient(u, loki.ClientOptions{Tenant: r.tenant, UserAgent: "flink-loki", HTTP: config.DefaultHTTPClientConfig})
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	for _, request := range requests {
-		if err := client.Push(ctx, request); err != nil {
+		body, _, err := loki.PushBody(request)
+		if err == nil {
+			err = client.Push(ctx, "", body)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -254,7 +254,9 @@ func TestLokiKilled(t *testing.T) {
 		send(t, a, p)
 	}
 	events = countEvents(t, parts)
-	count := func() int { return len(allLines(t, loki, `{component="jobmanager"}`, start.Add(-time.Hour))) }
+	count := func() int {
+		return len(allLines(t, loki, `{component="jobmanager", event!="checkpoint_failure_summary"}`, start.Add(-time.Hour)))
+	}
 	await(t, func() bool { return count() >= events })
 	if n := count(); n != events {
 		t.Errorf("%d entries, want %d", n, events)

@@ -24,6 +24,7 @@
  *   wait N                          until N flushes have returned
  *   exit OUTPUT                     -> exit OUTPUT CODE
  *   unregister                      -> unregister
+ *   fork                            as Daemon On does: what follows is done by the child
  *   quit
  *
  * CODE is what the plug-in returned: 0 error, 1 ok, 2 retry. The memory of a chunk is
@@ -35,6 +36,8 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -442,6 +445,13 @@ static void run(char *line)
     } else if (strcmp(w[0], "unregister") == 0 && n == 1) {
         symbols.unregister(&def);
         say("unregister");
+    } else if (strcmp(w[0], "fork") == 0 && n == 1) {
+        pid_t child = fork(); /* as "Daemon On" does: what follows is the child's */
+        if (child > 0) {
+            int status = 0;
+            waitpid(child, &status, 0);
+            _exit(WEXITSTATUS(status));
+        }
     } else if (strcmp(w[0], "quit") == 0) {
         exit(0);
     } else {

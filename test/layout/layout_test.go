@@ -27,9 +27,10 @@ var arrows = map[string][]string{
 	"flink-loki/plugin/record":          {"flink-loki/parsers/layout"},
 	"flink-loki/plugin/enrich":          {"flink-loki/parsers"},
 	"flink-loki/plugin/loki":            {"flink-loki/parsers"},
-	"flink-loki/plugin/ship":            {"flink-loki/parsers", "flink-loki/parsers/layout", "flink-loki/plugin/record", "flink-loki/plugin/enrich", "flink-loki/plugin/loki"},
+	"flink-loki/plugin/telemetry":       {},
+	"flink-loki/plugin/ship":            {"flink-loki/parsers", "flink-loki/parsers/layout", "flink-loki/plugin/record", "flink-loki/plugin/enrich", "flink-loki/plugin/loki", "flink-loki/plugin/telemetry"},
 	"flink-loki/plugin":                 {"flink-loki/plugin/ship"},
-	"flink-loki/plugin/cmd/flink-loki":  {"flink-loki/parsers", "flink-loki/parsers/layout", "flink-loki/plugin/record", "flink-loki/plugin/enrich", "flink-loki/plugin/ship", "flink-loki/rules", "flink-loki/rules/ruletest"},
+	"flink-loki/plugin/cmd/flink-loki":  {"flink-loki/parsers", "flink-loki/parsers/layout", "flink-loki/plugin/record", "flink-loki/plugin/enrich", "flink-loki/plugin/loki", "flink-loki/plugin/ship", "flink-loki/rules", "flink-loki/rules/ruletest"},
 	"flink-loki/rules":                  {},
 	"flink-loki/rules/ruletest":         {"flink-loki/parsers", "flink-loki/plugin/enrich", "flink-loki/plugin/loki"},
 }

@@ -32,7 +32,11 @@ func TestEncode(t *testing.T) {
 		batch.Add(&e, at)
 	}
 	var got []string
-	for _, request := range batch.Encode() {
+	for _, stored := range batch.Encode() {
+		request, _, err := loki.PushBody(stored)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var r push.PushRequest
 		if err := r.Unmarshal(request); err != nil {
 			t.Fatal(err)

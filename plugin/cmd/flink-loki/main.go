@@ -16,7 +16,7 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(parseCommand(), stateCommand(), rulesCommand(), versionCommand())
+	root.AddCommand(parseCommand(), stateCommand(), shipCommand(), rulesCommand(), versionCommand())
 	if err := root.Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "flink-loki:", err)
 		os.Exit(1)

@@ -1,0 +1,181 @@
+package loki
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	jsoniter "github.com/json-iterator/go"
+)
+
+// DeadLetter is an entry that could not be delivered, one line of JSON in a dead-letter
+// file.
+type DeadLetter struct {
+	// At is when it was given up.
+	At time.Time `json:"at"`
+	// Reason is Loki's, or says what could not be read.
+	Reason string `json:"reason"`
+	Tenant string `json:"tenant,omitempty"`
+	// Labels are those of the entry's stream; empty for what could not be read.
+	Labels string `json:"labels,omitempty"`
+	// Time is the entry's, in ns since 1970.
+	Time     string            `json:"time,omitempty"`
+	Line     string            `json:"line,omitempty"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+	// Tag and Bytes are of a piece of a chunk that is no log record.
+	Tag   string `json:"tag,omitempty"`
+	Bytes []byte `json:"bytes,omitempty"`
+}
+
+// NewDeadLetters returns a dead letter for each entry of a request.
+func NewDeadLetters(at time.Time, reason string, r *Request) []DeadLetter {
+	letters := make([]DeadLetter, 0, len(r.Entries))
+	for _, e := range r.Entries {
+		l := DeadLetter{At: at.UTC(), Reason: reason, Tenant: r.Tenant, Labels: r.Labels, Time: strconv.FormatInt(e.Time.UnixNano(), 10), Line: string(e.Line)}
+		for _, p := range e.Metadata {
+			if l.Metadata == nil {
+				l.Metadata = map[string]string{}
+			}
+			l.Metadata[p.Name] = p.Value
+		}
+		letters = append(letters, l)
+	}
+	return letters
+}
+
+// Request returns the request that delivers the letter, nil for a piece of a chunk.
+func (l *DeadLetter) Request() (*Request, error) {
+	if l.Labels == "" {
+		return nil, nil
+	}
+	ns, err := strconv.ParseInt(l.Time, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("time %q is no number of ns since 1970", l.Time)
+	}
+	e := Entry{Time: time.Unix(0, ns).UTC(), Line: []byte(l.Line), Read: l.At}
+	for _, name := range sortedKeys(l.Metadata) {
+		e.Metadata = append(e.Metadata, Pair{name, l.Metadata[name]})
+	}
+	return &Request{Tenant: l.Tenant, Labels: l.Labels, Entries: []Entry{e}}, nil
+}
+
+// DeadLetters is a dead-letter file. Each letter is on the disk when Write returns. At
+// maxBytes the file is renamed to its name with .1, and that one to .2 and so on; the
+// oldest goes. It is safe for concurrent use.
+type DeadLetters struct {
+	path     string
+	maxBytes int64
+
+	mu   sync.Mutex
+	file *os.File
+	size int64
+}
+
+// keptDeadLetters is how many files that are full are kept.
+const keptDeadLetters = 4
+
+// OpenDeadLetters opens a dead-letter file, or makes it. The error names the file.
+func OpenDeadLetters(path string, maxBytes int64) (*DeadLetters, error) {
+	d := &DeadLetters{path: path, maxBytes: maxBytes}
+	return d, d.open()
+}
+
+func (d *DeadLetters) open() error {
+	file, err := os.OpenFile(d.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	d.file, d.size = file, info.Size()
+	return nil
+}
+
+// Write appends letters. After an error, which is the disk's, none of them is surely
+// there.
+func (d *DeadLetters) Write(letters ...DeadLetter) error {
+	var buf bytes.Buffer
+	if err := WriteDeadLetters(&buf, letters...); err != nil {
+		return err
+	}
+	b := buf.Bytes()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.size > 0 && d.size+int64(len(b)) > d.maxBytes {
+		if err := d.rotate(); err != nil {
+			return err
+		}
+	}
+	n, err := d.file.Write(b)
+	d.size += int64(n)
+	if err == nil {
+		err = d.file.Sync()
+	}
+	return err
+}
+
+func (d *DeadLetters) rotate() error {
+	if err := d.file.Close(); err != nil {
+		return err
+	}
+	for i := keptDeadLetters - 1; i > 0; i-- {
+		_ = os.Rename(d.path+"."+strconv.Itoa(i), d.path+"."+strconv.Itoa(i+1)) // there may be none
+	}
+	if err := os.Rename(d.path, d.path+".1"); err != nil {
+		return errors.Join(err, d.open())
+	}
+	return d.open()
+}
+
+// Close closes the file.
+func (d *DeadLetters) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.file.Close()
+}
+
+// WriteDeadLetters writes letters as lines of JSON.
+func WriteDeadLetters(w io.Writer, letters ...DeadLetter) error {
+	for i := range letters {
+		line, err := jsoniter.Marshal(&letters[i])
+		if err == nil {
+			_, err = w.Write(append(line, '\n'))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReadDeadLetters calls yield for each letter of a file. The error names the line that is
+// none.
+func ReadDeadLetters(r io.Reader, yield func(*DeadLetter) error) error {
+	lines := bufio.NewReader(r)
+	for n := 1; ; n++ {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			var l DeadLetter
+			if err := jsoniter.Unmarshal(line, &l); err != nil {
+				return fmt.Errorf("line %d is no dead letter: %w", n, err)
+			}
+			if err := yield(&l); err != nil {
+				return fmt.Errorf("line %d: %w", n, err)
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

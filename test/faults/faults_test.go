@@ -1,0 +1,487 @@
+// Package faults breaks everything around the plug-in, and counts what arrives: each
+// event once, or it says which are lost and which are there twice.
+package faults
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+
+	"flink-loki/parsers"
+	"flink-loki/test/agent"
+	"flink-loki/test/fakeloki"
+)
+
+var long = flag.Bool("long", false, "outages of a minute, and 20 kills")
+
+// scene is an agent between a log and a Loki that can fail.
+type scene struct {
+	t       *testing.T
+	dir     string
+	loki    *fakeloki.Loki
+	proxy   *toxiproxy.Proxy // in front of Loki
+	options agent.Options
+	agent   agent.Agent
+	random  *rand.Rand
+
+	parts   []agent.Part
+	sent    []agent.Part
+	pending []agent.Part // that were not delivered at once
+}
+
+// fault is one thing that goes wrong.
+type fault struct {
+	name string
+	log  string // of test/logs; empty: 2.3.0/debug-mixed/jobmanager.log
+	// hostOnly faults need an agent that does what it is told.
+	hostOnly bool
+	realOnly bool
+	play     func(*scene)
+}
+
+const defaultLog = "2.3.0/debug-mixed/jobmanager.log"
+
+// faults are played one by one.
+var faults = []fault{
+	{name: "none", play: func(s *scene) { s.send(len(s.parts)) }},
+	{name: "Loki is down", play: func(s *scene) {
+		s.send(3)
+		s.proxy.Stop()
+		s.send(4)
+		s.wait(time.Minute)
+		s.must(s.proxy.Start())
+		s.send(2)
+	}},
+	{name: "429 for everything", play: func(s *scene) {
+		s.send(2)
+		s.loki.FailNext(always, 429, http.Header{"Retry-After": {"1"}}, "rate limit")
+		s.send(4)
+		s.loki.ClearFaults()
+	}},
+	{name: "500 for everything", play: func(s *scene) {
+		s.loki.FailNext(always, 500, nil, "internal error")
+		s.send(4)
+		s.loki.ClearFaults()
+		s.send(2)
+	}},
+	{name: "401 until the token is mended", play: func(s *scene) {
+		s.loki.FailNext(always, 401, nil, "no org id")
+		s.send(3)
+		s.loki.ClearFaults()
+	}},
+	{name: "each second push fails", play: func(s *scene) {
+		for range 200 {
+			s.loki.Pass(1)
+			s.loki.FailNext(1, 503, nil, "one in two")
+		}
+		s.send(len(s.parts))
+		s.loki.ClearFaults()
+	}},
+	{name: "Loki does not answer", play: func(s *scene) {
+		s.send(2)
+		s.loki.HangNext(always)
+		s.send(2)
+		s.loki.ClearFaults()
+	}},
+	{name: "a slow network", play: func(s *scene) {
+		s.toxic(`{"type":"bandwidth","stream":"upstream","attributes":{"rate":2}}`)
+		s.send(3)
+		s.heal()
+	}},
+	{name: "reset in the middle of a request", play: func(s *scene) {
+		s.send(1)
+		s.toxic(`{"type":"limit_data","stream":"upstream","attributes":{"bytes":700}}`)
+		s.send(3)
+		s.heal()
+		s.toxic(`{"type":"reset_peer","stream":"downstream","attributes":{"timeout":0}}`)
+		s.send(2)
+		s.heal()
+	}},
+	{name: "the reply is lost after storing", play: func(s *scene) {
+		s.loki.StoreButLoseReply(always)
+		s.send(5)
+		s.loki.ClearFaults()
+	}},
+	{name: "no such host, until the agent's configuration is mended", play: func(s *scene) {
+		s.must(s.agent.Stop())
+		good := s.options["url"]
+		s.options["url"] = "http://loki.invalid:3100"
+		s.start()
+		s.send(2)
+		s.must(s.agent.Kill())
+		s.options["url"] = good
+		s.start()
+	}},
+	{name: "kill -9, again and again", play: func(s *scene) {
+		kills := 4
+		if *long {
+			kills = 20
+		}
+		for range kills {
+			switch s.random.IntN(3) {
+			case 0:
+				s.loki.FailNext(3, 503, nil, "not now")
+			case 1:
+				s.loki.StoreButLoseReply(2)
+			}
+			s.send(1)
+			time.Sleep(time.Duration(s.random.IntN(300)) * time.Millisecond)
+			s.must(s.agent.Kill())
+			s.loki.ClearFaults()
+			s.start()
+		}
+	}},
+	{name: "SIGTERM with chunks that wait", play: func(s *scene) {
+		s.loki.FailNext(always, 503, nil, "not now")
+		s.send(3)
+		s.must(s.agent.Stop())
+		s.loki.ClearFaults()
+		s.start()
+	}},
+	{name: "an exit while a push hangs", play: func(s *scene) {
+		s.send(1)
+		s.loki.HangNext(always)
+		s.send(1)
+		s.must(s.agent.Stop())
+		s.loki.ClearFaults()
+		s.start()
+	}},
+	{name: "an outage longer than Loki's window", log: "spread", hostOnly: true, play: func(s *scene) {
+		s.loki.FailNext(always, 503, nil, "not now")
+		s.send(6) // hours, which come behind the later ones
+		s.loki.ClearFaults()
+		s.send(len(s.parts))
+	}},
+	{name: "the log's clock is 8 h ahead", log: "ahead", play: func(s *scene) { s.send(len(s.parts)) }},
+	{name: "state_path is full", play: func(s *scene) {
+		disk := filepath.Join(s.dir, "disk")
+		s.must(os.Mkdir(disk, 0o700))
+		if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=256k"); err != nil {
+			s.t.Skipf("no tmpfs can be mounted here: %v", err)
+		}
+		s.t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+		s.must(s.agent.Stop())
+		s.options["state_path"] = disk
+		s.start()
+		s.send(2)
+		_ = os.WriteFile(filepath.Join(disk, "filler"), make([]byte, 1<<20), 0o600) // as much as there is
+		s.loki.FailNext(always, 503, nil, "not now")
+		s.send(3)
+		s.loki.ClearFaults()
+		s.must(os.Remove(filepath.Join(disk, "filler")))
+		s.settle()
+		s.must(s.agent.Stop())
+		s.options["state_path"] = filepath.Join(s.dir, "state")
+		s.start()
+	}},
+	{name: "the state's files are torn", play: func(s *scene) {
+		s.send(3)
+		s.loki.FailNext(always, 503, nil, "not now")
+		s.send(2)
+		s.must(s.agent.Kill())
+		s.loki.ClearFaults()
+		s.tear(filepath.Join(s.options["state_path"], "state", "facts"))
+		s.start()
+	}},
+	{name: "lines are read again after a kill", play: func(s *scene) {
+		s.send(4)
+		s.must(s.agent.Kill())
+		if agent.Real() { // it reads the whole file again, in other chunks
+			files, _ := filepath.Glob(filepath.Join(s.dir, "tail.db*"))
+			for _, file := range files {
+				s.must(os.Remove(file))
+			}
+			s.start()
+			return
+		}
+		s.start()
+		last, next := s.sent[len(s.sent)-1], &s.parts[0]
+		next.First, next.Count, next.Name = last.First, next.Count+last.Count, "again"
+	}},
+	{name: "hot reload in full flow", realOnly: true, play: func(s *scene) {
+		for range 3 {
+			s.send(2)
+			s.must(s.agent.(interface{ Reload() error }).Reload())
+		}
+	}},
+}
+
+const always = 100_000
+
+// numParts is how many chunks a log comes in.
+const numParts = 12
+
+func TestFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs the built plug-in and host")
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "fault\tsent\tdelivered\ttwice\tlost\t")
+	for _, f := range faults {
+		if f.hostOnly && agent.Real() || f.realOnly && !agent.Real() {
+			continue
+		}
+		t.Run(f.name, func(t *testing.T) {
+			s := newScene(t, f.log)
+			f.play(s)
+			s.send(len(s.parts))
+			s.settle()
+			sent, delivered, twice, lost := s.count()
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t\n", f.name, sent, delivered, len(twice), len(lost))
+			for _, id := range lost {
+				t.Errorf("lost: %s", id)
+			}
+			for _, id := range twice {
+				t.Errorf("twice: %s", id)
+			}
+			if sent < 50 {
+				t.Errorf("only %d events", sent)
+			}
+			s.must(s.agent.Stop())
+		})
+	}
+	_ = w.Flush()
+	t.Logf("\n%s", b.String())
+}
+
+func newScene(t *testing.T, log string) *scene {
+	s := &scene{t: t, dir: t.TempDir(), loki: fakeloki.New(fakeloki.Config{}), random: rand.New(rand.NewPCG(1, 2))}
+	server := httptest.NewServer(s.loki)
+	quiet := zerolog.Nop()
+	s.proxy = toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), quiet), "loki", "127.0.0.1:0", strings.TrimPrefix(server.URL, "http://"))
+	s.must(s.proxy.Start())
+	t.Cleanup(func() {
+		s.proxy.Stop()
+		s.loki.Close()
+		server.Close()
+	})
+	s.options = agent.Options{
+		"url": "http://" + s.proxy.Listen, "timezone": "UTC", "timeout": "1s", "labels": "cluster=test",
+		"state_path": filepath.Join(s.dir, "state"), "dead_letter_path": filepath.Join(s.dir, "dead.jsonl"),
+	}
+	s.start()
+	s.split(log)
+	return s
+}
+
+func (s *scene) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *scene) start() {
+	s.t.Helper()
+	var err error
+	s.agent, err = agent.New(s.dir, s.options)
+	s.must(err)
+	s.must(s.agent.Start())
+}
+
+var stamp = regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}`)
+
+// split makes the parts: of a log of a real cluster, whose lines may get other times.
+func (s *scene) split(log string) {
+	name := log
+	if name == "" || name == "spread" || name == "ahead" {
+		name = defaultLog
+	}
+	content, err := os.ReadFile("../logs/" + name)
+	s.must(err)
+	const layout = "2006-01-02 15:04:05,000"
+	first, err := time.Parse(layout, string(stamp.Find(content)))
+	s.must(err)
+	shift := func(t time.Time) time.Time { return time.Now().UTC().Add(-time.Hour).Add(t.Sub(first)) }
+	switch log {
+	case "spread": // a minute takes six hours
+		shift = func(t time.Time) time.Time { return time.Now().UTC().Add(-8 * time.Hour).Add(t.Sub(first) * 360) }
+	case "ahead":
+		shift = func(t time.Time) time.Time { return time.Now().UTC().Add(8 * time.Hour).Add(t.Sub(first)) }
+	}
+	content = stamp.ReplaceAllFunc(content, func(b []byte) []byte {
+		at, err := time.Parse(layout, string(b))
+		s.must(err)
+		return []byte(shift(at).Format(layout))
+	})
+	path := filepath.Join(s.dir, "source.txt")
+	s.must(os.WriteFile(path, content, 0o600))
+	// Each part ends where a line with a time begins: a header and its trace are written at
+	// once.
+	lines := bytes.SplitAfter(content, []byte("\n"))
+	lines = lines[:len(lines)-1]
+	each := len(lines)/numParts + 1
+	for first := 0; first < len(lines); {
+		end := min(first+each, len(lines))
+		for end < len(lines) && !stamp.Match(lines[end]) {
+			end++
+		}
+		s.parts = append(s.parts, agent.Part{Name: fmt.Sprintf("P%d", first), Log: path, File: "/log/jobmanager.log", First: first + 1, Count: end - first})
+		first = end
+	}
+}
+
+// send gives the agent the next n parts.
+func (s *scene) send(n int) {
+	s.t.Helper()
+	for range min(n, len(s.parts)) {
+		p := s.parts[0]
+		s.parts = s.parts[1:]
+		s.sent = append(s.sent, p)
+		delivered, err := s.agent.Send(p)
+		s.must(err)
+		if !delivered {
+			s.pending = append(s.pending, p)
+		}
+	}
+}
+
+// wait is the length of an outage.
+func (s *scene) wait(d time.Duration) {
+	if *long {
+		time.Sleep(d)
+	}
+}
+
+func (s *scene) toxic(toxic string) {
+	s.t.Helper()
+	_, err := s.proxy.Toxics.AddToxicJson(strings.NewReader(toxic))
+	s.must(err)
+}
+
+func (s *scene) heal() { s.proxy.Toxics.ResetToxics(s.t.Context()) }
+
+func (s *scene) tear(path string) {
+	info, err := os.Stat(path)
+	s.must(err)
+	s.must(os.Truncate(path, info.Size()-7))
+}
+
+// settle lets the agent deliver what is left.
+func (s *scene) settle() {
+	s.t.Helper()
+	const patience = 90 * time.Second
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		var left []agent.Part
+		for _, p := range s.pending {
+			delivered, err := s.agent.Retry(p)
+			s.must(err)
+			if !delivered {
+				left = append(left, p)
+			}
+		}
+		if !agent.Real() {
+			s.pending = left
+		}
+		if len(s.pending) == 0 || agent.Real() && s.isThere() {
+			s.pending = nil
+			return
+		}
+		if time.Now().After(deadline) {
+			return
+		}
+	}
+}
+
+// expected are the identities of the events that were sent, each with its text.
+func (s *scene) expected() map[string]bool {
+	ids := map[string]bool{}
+	parser, err := parsers.New(parsers.Options{Location: time.UTC})
+	s.must(err)
+	content, err := os.ReadFile(s.sent[0].Log)
+	s.must(err)
+	offset, line := int64(0), 0
+	last := s.sent[len(s.sent)-1]
+	source := parser.NewSource(func(e *parsers.Event) {
+		if !e.Kind.Quiet {
+			id := fmt.Sprintf("%s offset=%d", e.Kind.Name, e.Origin.Offset)
+			if part, ok := e.Int(parsers.Part); ok {
+				id += fmt.Sprintf(" part=%d", part)
+			}
+			ids[id] = true
+		}
+	})
+	for text := range bytes.Lines(content) { // the parts are in the order of the log
+		if line++; line >= last.First+last.Count {
+			break
+		}
+		source.Record(parsers.Origin{Line: line, Offset: offset}, bytes.TrimSuffix(text, []byte("\n")))
+		offset += int64(len(text))
+	}
+	source.Flush()
+	return ids
+}
+
+var field = regexp.MustCompile(` (event|offset|part|checkpoint_id|job_id|trigger_time)=(\S+)`)
+
+// delivered counts what Loki has, by identity.
+func (s *scene) delivered() map[string]int {
+	ids := map[string]int{}
+	for _, e := range s.loki.Entries() {
+		f := map[string]string{}
+		for _, m := range field.FindAllStringSubmatch(" "+e.Line, -1) {
+			if f[m[1]] == "" {
+				f[m[1]] = m[2]
+			}
+		}
+		id := f["event"] + " offset=" + f["offset"]
+		if f["part"] != "" {
+			id += " part=" + f["part"]
+		}
+		if f["event"] == "checkpoint_failure_summary" {
+			id = "checkpoint_failure_summary " + f["job_id"] + " " + f["checkpoint_id"] + " " + f["trigger_time"]
+		}
+		ids[id]++
+	}
+	return ids
+}
+
+func (s *scene) isThere() bool {
+	got := s.delivered()
+	for id := range s.expected() {
+		if got[id] == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// count compares what was sent with what Loki has. The agent's own events count once
+// each, too; which of them are due depends on how far the log goes.
+func (s *scene) count() (sent, delivered int, twice, lost []string) {
+	want, got := s.expected(), s.delivered()
+	for id := range want {
+		if got[id] == 0 {
+			lost = append(lost, id)
+		} else {
+			delivered++
+		}
+	}
+	for id, n := range got {
+		if n > 1 {
+			twice = append(twice, id)
+		}
+		if !want[id] && !strings.HasPrefix(id, "checkpoint_failure_summary ") {
+			s.t.Errorf("was not sent: %s", id)
+		}
+	}
+	slices.Sort(lost)
+	slices.Sort(twice)
+	return len(want), delivered, twice, lost
+}
