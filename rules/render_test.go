@@ -85,7 +85,7 @@ func TestRender_overrides(t *testing.T) {
 		groups = append(groups, group.Name)
 		for _, r := range group.Rules {
 			exprs[group.Name+" "+r.Alert] = r.Expr
-			for _, fault := range check1(r) {
+			for _, fault := range checkRule(r) {
 				t.Errorf("%s: %s", r.Alert, fault)
 			}
 		}

@@ -94,7 +94,7 @@ func TestRules(t *testing.T) {
 					t.Errorf("%s: two rules %s", file, r.Alert)
 				}
 				alerts[r.Alert] = true
-				for _, fault := range check1(r) {
+				for _, fault := range checkRule(r) {
 					t.Errorf("%s: %s: %s", file, r.Alert, fault)
 				}
 				if r.Labels["severity"] == "page" {
@@ -132,8 +132,8 @@ var (
 	quotedText = regexp.MustCompile(`"([^"\\]|\\.)*"`)
 )
 
-// check1 returns what is wrong with a rule.
-func check1(r rule) (faults []string) {
+// checkRule returns what is wrong with a rule.
+func checkRule(r rule) (faults []string) {
 	add := func(fault string) { faults = append(faults, fault) }
 	if !alertName.MatchString(r.Alert) {
 		add("the name is bad")
@@ -255,8 +255,8 @@ func alternatives(pattern string) []string {
 
 func names(list string) []string { return regexp.MustCompile(`,\s*`).Split(list, -1) }
 
-// TestCheck1_faults breaks a good rule on purpose: each fault is found.
-func TestCheck1_faults(t *testing.T) {
+// TestCheckRule_faults breaks a good rule on purpose: each fault is found.
+func TestCheckRule_faults(t *testing.T) {
 	var good rule
 	for _, group := range rendered(t, Options{})["failures.yaml"].Groups {
 		for _, r := range group.Rules {
@@ -265,7 +265,7 @@ func TestCheck1_faults(t *testing.T) {
 			}
 		}
 	}
-	if faults := check1(good); len(faults) > 0 {
+	if faults := checkRule(good); len(faults) > 0 {
 		t.Fatal(faults)
 	}
 	f := func(old, broken, want string) {
@@ -279,7 +279,7 @@ func TestCheck1_faults(t *testing.T) {
 		for name, text := range bad.Labels {
 			bad.Labels[name] = strings.ReplaceAll(text, old, broken)
 		}
-		if faults := strings.Join(check1(bad), "; "); !strings.Contains(faults, want) {
+		if faults := strings.Join(checkRule(bad), "; "); !strings.Contains(faults, want) {
 			t.Errorf("%q for %q gives %q, want %q", broken, old, faults, want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -66,7 +67,7 @@ in which the tests' streams have a label ` + "rules_test" + `.`,
 				}
 				files = append(files, f)
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			l := &ruletest.Loki{URL: url, Tenant: tenant}
 			if bin != "" {
