@@ -3,6 +3,8 @@ package rules
 import (
 	"cmp"
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,6 +26,9 @@ func loki(t *testing.T) *ruletest.Loki {
 		return &ruletest.Loki{URL: url}
 	}
 	l, err := ruletest.Start(t.Context(), cmp.Or(os.Getenv("LOKI_BIN"), "../build/bin/loki"))
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("%v: run \"make loki\", or set LOKI_BIN or LOKI_URL; go test -short needs none", err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

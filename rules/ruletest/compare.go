@@ -11,54 +11,79 @@ import (
 // too much.
 func compare(want, got []string) string {
 	got = slices.Clone(got)
-	var missing []string
-	for _, w := range want {
+	var b strings.Builder
+	for _, w := range slices.Sorted(slices.Values(want)) {
 		if i := slices.Index(got, w); i >= 0 {
 			got = slices.Delete(got, i, i+1)
 		} else {
-			missing = append(missing, w)
+			fmt.Fprintf(&b, "    - %s\n", w)
 		}
 	}
-	return differences(missing, got)
-}
-
-func differences(missing, surplus []string) string {
-	var b strings.Builder
-	slices.Sort(missing)
-	slices.Sort(surplus)
-	for _, m := range missing {
-		fmt.Fprintf(&b, "    - %s\n", m)
-	}
-	for _, s := range surplus {
-		fmt.Fprintf(&b, "    + %s\n", s)
+	slices.Sort(got)
+	for _, g := range got {
+		fmt.Fprintf(&b, "    + %s\n", g)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// compare returns how the alerts that fire differ from those that are expected.
+// compare returns how the alerts that fire differ from those that are expected. Those that
+// are missing stand beside the one that is most like them.
 func (a *AlertTest) compare(got []*alert) string {
-	byLabels := map[string]*alert{}
+	var b strings.Builder
+	left := map[string]*alert{}
 	for _, g := range got {
-		byLabels[format(g.labels)] = g
+		left[format(g.labels)] = g
 	}
-	var missing []string
-	var faults strings.Builder
+	var missing []map[string]string
 	for _, want := range a.Alerts {
 		labels := map[string]string{"alertname": a.Alertname}
 		maps.Copy(labels, want.Labels)
 		key := format(labels)
-		g, ok := byLabels[key]
+		g, ok := left[key]
 		if !ok {
-			missing = append(missing, key)
+			missing = append(missing, labels)
 			continue
 		}
-		delete(byLabels, key)
+		delete(left, key)
 		for _, name := range slices.Sorted(maps.Keys(want.Annotations)) {
 			if text := want.Annotations[name]; g.annotations[name] != text {
-				fmt.Fprintf(&faults, "\n    %s, annotation %s:\n    - %s\n    + %s", key, name, text, g.annotations[name])
+				fmt.Fprintf(&b, "    %s, annotation %s:\n    - %s\n    + %s\n", key, name, text, g.annotations[name])
 			}
 		}
 	}
-	surplus := slices.Collect(maps.Keys(byLabels))
-	return strings.TrimPrefix(differences(missing, surplus)+faults.String(), "\n")
+	for _, labels := range missing {
+		fmt.Fprintf(&b, "    - %s\n", format(labels))
+		if key, different := nearest(labels, left); key != "" {
+			fmt.Fprintf(&b, "    + %s\n      they differ in %s\n", key, strings.Join(different, ", "))
+			delete(left, key)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(left)) {
+		fmt.Fprintf(&b, "    + %s\n", key)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// nearest returns the alert that differs from labels in the fewest of them, and in which;
+// none where they have little in common.
+func nearest(labels map[string]string, alerts map[string]*alert) (key string, different []string) {
+	for _, candidate := range slices.Sorted(maps.Keys(alerts)) {
+		d := differences(labels, alerts[candidate].labels)
+		if len(d) <= len(labels)/2 && (key == "" || len(d) < len(different)) {
+			key, different = candidate, d
+		}
+	}
+	return key, different
+}
+
+// differences returns the names of the labels in which two sets differ.
+func differences(a, b map[string]string) (names []string) {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if a[name] != b[name] {
+			names = append(names, name)
+		}
+	}
+	return names
 }

@@ -22,8 +22,8 @@
 //	        eval_time: 2m
 //	        exp_samples: [{labels: {}, value: 1}]
 //
-// The lines go through the plug-in's own parser, enrichment and placement into a Loki, moved to the
-// present. The logs of one test are read as one, in the order of their times. A test's start is the
+// The lines, whose times are taken as UTC, go through the plug-in's own parser, enrichment and
+// placement into a Loki, moved to the present. The logs of one test are read as one, in the order of their times. A test's start is the
 // minute of its first event, unless it says start. The clock steps by the interval of each rule's
 // group; for and keep_firing_for are honoured, and exp_alerts are those that fire. Labels are
 // compared as a whole, the alert's name aside; of annotations those that are expected.

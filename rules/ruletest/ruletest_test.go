@@ -106,14 +106,20 @@ func TestCompare(t *testing.T) {
 		t.Error(diff)
 	}
 	three := &alert{labels: map[string]string{"alertname": "A", "x": "3", "y": ""}}
+	far := &alert{labels: map[string]string{"alertname": "A", "x": "4", "z": "5"}}
 	other := &alert{labels: one.labels, annotations: map[string]string{"summary": "uno"}}
-	want := `    - {alertname="A", x="2"}
-    + {alertname="A", x="3"}
-    {alertname="A", x="1"}, annotation summary:
+	want := `    {alertname="A", x="1"}, annotation summary:
     - one
-    + uno`
-	if diff := test.compare([]*alert{other, three}); diff != want {
+    + uno
+    - {alertname="A", x="2"}
+    + {alertname="A", x="3"}
+      they differ in x
+    + {alertname="A", x="4", z="5"}`
+	if diff := test.compare([]*alert{other, far, three}); diff != want {
 		t.Errorf("got\n%s\nwant\n%s", diff, want)
+	}
+	if diff := compare([]string{"b 1", "a 1", "a 1"}, []string{"a 1", "b 2"}); diff != "    - a 1\n    - b 1\n    + b 2" {
+		t.Error(diff)
 	}
 }
 

@@ -119,7 +119,7 @@ tests:
 		}
 	}
 	f(sample("7"), "<nil>", "ALERT      TESTS  PASS  LOKI\n", "Expired    1      1     3.9.9\n", "(queries)  1      1     3.9.9\n")
-	f(sample("8"), "tests failed", "FAIL "+tests+": one\n  Expired at 1m:\n    - {alertname=\"Expired\", id=\"7\"}\n    + {alertname=\"Expired\", id=\"8\"}\n", "Expired    1      0")
+	f(sample("8"), "tests failed", "FAIL "+tests+": one\n  Expired at 1m:\n    - {alertname=\"Expired\", id=\"7\"}\n    + {alertname=\"Expired\", id=\"8\"}\n      they differ in id\n", "Expired    1      0")
 	f(func() (int, string) { return 400, "parse error at line 1" }, "tests failed", "loki answers 400: parse error at line 1")
 	f(func() (int, string) { return 200, `{"data":{"resultType":"streams","result":[]}}` }, "tests failed", "gives streams, and a rule needs a number")
 }
