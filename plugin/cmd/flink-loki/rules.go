@@ -26,7 +26,7 @@ var tenants = regexp.MustCompile(`^[A-Za-z0-9!\-_.*'()]{1,150}$`)
 
 func renderCommand() *cobra.Command {
 	var set []string
-	var overrides, tenant, dir string
+	var overrides, tenant, dir, inhibition string
 	cmd := &cobra.Command{
 		Use:   "render -o DIR",
 		Short: "Write the alert rules for Loki's ruler",
@@ -60,7 +60,10 @@ Settings and their defaults:
 				}
 				dir = filepath.Join(dir, tenant)
 			}
-			return writeRules(cmd, dir, files)
+			if err := writeRules(cmd, dir, files); err != nil || inhibition == "" {
+				return err
+			}
+			return writeRules(cmd, filepath.Dir(inhibition), []rules.File{{Name: filepath.Base(inhibition), Text: rules.Alertmanager()}})
 		},
 	}
 	flags := cmd.Flags()
@@ -68,6 +71,7 @@ Settings and their defaults:
 	flags.StringVar(&overrides, "overrides", "", "file of settings for some jobs")
 	flags.StringVar(&tenant, "tenant", "", "tenant whose rules they are; \"fake\" where Loki has none")
 	flags.StringVarP(&dir, "output", "o", "", "directory to write to, made if missing")
+	flags.StringVar(&inhibition, "alertmanager", "", "file to write the inhibition rules to, a part of Alertmanager's configuration")
 	_ = cmd.MarkFlagRequired("output")
 	return cmd
 }

@@ -17,7 +17,7 @@ func TestRender(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := filepath.Join(dir, "rules")
-	said, err := run(renderCommand(), "", "--set", "window=20m", "--set", "failures=5", "--overrides", overrides, "--tenant", "team-a", "-o", out)
+	said, err := run(renderCommand(), "", "--set", "window=20m", "--set", "failures=5", "--overrides", overrides, "--tenant", "team-a", "--alertmanager", filepath.Join(dir, "inhibit.yaml"), "-o", out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,6 +30,9 @@ func TestRender(t *testing.T) {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("nowhere is %q", want)
 		}
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "inhibit.yaml")); err != nil || !strings.Contains(string(text), "\ninhibit_rules:\n") {
+		t.Errorf("inhibition: %v", err)
 	}
 	if entries, _ := os.ReadDir(filepath.Join(out, "team-a")); len(entries) != 4 {
 		t.Errorf("%d files", len(entries))
