@@ -84,9 +84,9 @@ func benchmarkEnrich(b *testing.B, scenario string, plain int) {
 		}
 	}
 	enrich := func() {
-		pass := NewState(0).Begin("out", true, func(*parsers.Event, bool) { emitted++ })
+		pass := NewState(0).Begin(Teller{ID: "out", SumStalls: true, Emit: func(*parsers.Event, bool) { emitted++ }})
 		for i, log := range logs {
-			l := pass.Log("prod", names[i])
+			l := pass.Log("prod", names[i], "")
 			source := parser.NewSource(l.Event)
 			source.Lesson = l.Lesson
 			read(source, log, func(offset int64, length int) { l.Line(offset, length, time.Time{}) })

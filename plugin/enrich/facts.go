@@ -269,12 +269,11 @@ func (l *Log) learnVertex(a *attempt, p place) {
 }
 
 // vertexName returns what a vertex of a job is called, "" where no line before a place
-// tells.
+// tells; without a job, what it is called where no line tells the job.
 func (l *Log) vertexName(jobID, id []byte, p place) string {
-	for _, jobID := range [][]byte{jobID, nil} {
-		if v := find[*vertex](l.state, "vertex", l.cluster, jobID, id); v != nil && !v.Several && v.Told.notAfter(p) {
-			return v.Task
-		}
+	// Jobs have vertices of the same id, so the name is that of the job's own.
+	if v := find[*vertex](l.state, "vertex", l.cluster, jobID, id); v != nil && !v.Several && v.Told.notAfter(p) {
+		return v.Task
 	}
 	return ""
 }

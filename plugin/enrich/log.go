@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"regexp"
 	"slices"
-	"time"
 
 	jsoniter "github.com/json-iterator/go"
 
@@ -12,17 +11,20 @@ import (
 )
 
 // logFile is what an output remembers of one log: log/<output>/<name>. Files that
-// rotation has renamed are the same log.
+// rotation has renamed are the same log; the logs of several containers in one file are
+// not.
 type logFile struct {
 	base
-	coverage
-	Newest int64 `json:",omitempty"` // time of its newest event, ns since 1970
-	Events int64 `json:",omitempty"` // places of events whose records have no offset
+	// Files are those that were read one after the other with nothing missing between.
+	Files []uint64 `json:",omitempty"`
+	// Began is the line that its process wrote first.
+	Began place
 
 	// Of a TaskManager: who it is, since when, and the jobs that live or lived there.
 	TM      string `json:",omitempty"`
 	Started place
 	Jobs    []liveJob `json:",omitempty"`
+	Crowded bool      `json:",omitempty"` // there were more of them
 
 	// Version and Properties are what the process printed at its start.
 	Version    string            `json:",omitempty"`
@@ -45,7 +47,7 @@ type liveJob struct {
 }
 
 func (f *logFile) size() int {
-	n := 300 + len(f.Spans)*24 + len(f.Jobs)*160 + len(f.Snapshots)*150 + len(f.Flushes)*80
+	n := 300 + len(f.Files)*8 + len(f.Jobs)*160 + len(f.Snapshots)*150 + len(f.Flushes)*80
 	for k, v := range f.Properties {
 		n += len(k) + len(v) + 32
 	}
@@ -62,165 +64,114 @@ func (f *logFile) size() int {
 // beginning for the other outputs.
 const Learner = "learn"
 
-// copy takes over what another output has read of the log.
-func (f *logFile) copy(other *logFile) {
-	if b, err := jsoniter.Marshal(other); err == nil {
-		_ = jsoniter.Unmarshal(b, f) // which it can, as it is its own
-	}
-}
-
 const (
 	maxLiveJobs   = 64
 	maxProperties = 64
 	maxDeployed   = 4096
+	maxLogFiles   = 32
 )
 
 // Log is one log in a pass.
 type Log struct {
 	*Pass
-	file    *logFile
-	id      uint64
+	*reading
+	facts   *logFile
 	name    string // without what rotation adds
 	cluster []byte
-	// recordPlaces says that records tell their offsets.
-	hasOffsets bool
-
-	from, to  int64 // of what the pass has read; from is negative before the first record
-	gap       int64 // the widest between two records that follow each other
-	readAt    int64
-	unbroken  int64 // offset from which on no line is missing
-	wholeHead bool  // nor are there any missing before, in earlier files of the log
-	repeated  int64 // lines before this offset were read before
-	dirty     bool
+	parts   map[string]*Log // logs of containers in the same file
+	changed bool
 }
 
-// rotation is what log4j, logback and logrotate add to a file's name.
-var rotation = regexp.MustCompile(`(\.log|\.out|/LOG|_LOG)?((\.old)?\.\d{1,10}|[.-]\d{4}-?\d\d-?\d\d([-.]\d{1,2})?(\.\d+)?|\.\d+)*(\.gz)?$`)
+// rotation is what log4j, logback and logrotate add to a log's name.
+var rotation = regexp.MustCompile(`(\.log|\.out|/LOG|_LOG)(\.old)?([.-]\d{1,20}|[.-]\d{4}-?\d\d-?\d\d([-.]\d{1,2})?)*(\.gz)?$`)
 
 // logName returns the name of the log that a file belongs to.
-func logName(name string) string {
-	loc := rotation.FindStringSubmatchIndex(name)
-	if loc == nil || loc[0] == 0 {
-		return name
+func logName(file string) string {
+	if loc := rotation.FindStringSubmatchIndex(file); loc != nil {
+		return file[:loc[3]]
 	}
-	if loc[3] > 0 { // the file's own ending
-		return name[:loc[3]]
-	}
-	return name[:loc[0]]
+	return file
 }
 
-// Log returns the log that a file belongs to. cluster is that of its events where they
-// do not say.
-func (p *Pass) Log(cluster, file string) *Log {
-	if l, ok := p.logs[file]; ok {
+// Log returns the log that a file belongs to. Files of the same name, such as those of
+// several pods, are told apart by a text. cluster is that of the events where they do not
+// say.
+func (p *Pass) Log(cluster, file, apart string) *Log {
+	key := file + "\x00" + apart
+	if l, ok := p.logs[key]; ok {
 		return l
 	}
-	name := logName(file)
-	l := &Log{Pass: p, name: name, id: hashName(name), cluster: []byte(cluster), from: -1}
-	l.file = find[*logFile](p.state, "log", []byte(p.teller.id), []byte(name))
-	if l.file == nil {
-		learnt := find[*logFile](p.state, "log", []byte(Learner), []byte(name))
-		l.file = obtain[*logFile](p.state, "log", []byte(p.teller.id), []byte(name))
-		if learnt != nil {
-			l.file.copy(learnt)
-		}
-	}
-	p.logs[file] = l
+	l := p.newLog(p.read(key), logName(file)+apart, cluster)
+	p.logs[key] = l
 	return l
 }
 
-// Line notes that a record of the log is read, before the events of it: its offset,
-// negative where it is not known, its length in bytes, and when it was read.
-func (l *Log) Line(offset int64, length int, readAt time.Time) {
-	if offset < 0 {
-		return
+func (p *Pass) newLog(r *reading, name, cluster string) *Log {
+	l := &Log{Pass: p, reading: r, name: name, cluster: []byte(cluster)}
+	l.facts = ownOf[*logFile](p, "log", name)
+	if p.teller.ID == Learner && !slices.Contains(l.facts.Files, r.id) && len(l.facts.Files) < maxLogFiles {
+		l.facts.Files, l.changed = append(l.facts.Files, r.id), true
 	}
-	if l.from < 0 {
-		l.begin(offset, readAt.UnixNano())
-	} else if offset > l.to {
-		l.gap = max(l.gap, offset-l.to)
-	}
-	l.to = max(l.to, offset+int64(length)+1)
+	return l
 }
 
-// begin finds out what was read of the log before the pass.
-func (l *Log) begin(offset, readAt int64) {
-	c := &l.file.coverage
-	l.hasOffsets, l.from, l.to, l.readAt = true, offset, offset, readAt
-	if c.isNew(offset, readAt) {
-		c.restart(!c.hasGap())
+// ownOf returns a fact that each output has of its own, at first what the learner has.
+func ownOf[T fact](p *Pass, kind, name string) T {
+	key := string(p.state.joinKey(kind, [][]byte{[]byte(p.teller.ID), []byte(name)}))
+	_, isKnown := p.state.facts[key]
+	own := obtain[T](p.state, kind, []byte(p.teller.ID), []byte(name))
+	if isKnown {
+		return own
 	}
-	l.look(offset)
+	if learnt, ok := p.state.facts[string(p.state.joinKey(kind, [][]byte{[]byte(Learner), []byte(name)}))]; ok {
+		if b, err := jsoniter.Marshal(learnt.fact); err == nil {
+			_ = jsoniter.Unmarshal(b, own) // which it can, as it is its own
+		}
+	}
+	return own
 }
 
-func (l *Log) look(offset int64) {
-	c := &l.file.coverage
-	l.unbroken, l.repeated = offset, offset
-	if i := c.find(offset); i >= 0 {
-		l.unbroken, l.repeated = c.Spans[i].From, c.Spans[i].To
+// of returns the log that an event is of: a file can hold those of several containers.
+func (l *Log) of(e *parsers.Event) *Log {
+	pod, container := e.Text(parsers.Pod), e.Text(parsers.Container)
+	if pod == nil && container == nil {
+		return l
 	}
-	l.wholeHead = l.unbroken == 0 && (c.Gen == 0 || c.Carries)
-}
-
-// end notes what the pass has read.
-func (l *Log) end() {
-	if l.from >= 0 {
-		l.file.coverage.add(l.from, l.to+l.gap, l.readAt)
-		l.dirty = true
-	}
-	if l.dirty {
-		l.state.touch(l.file)
-	}
-}
-
-// place returns where an event's line stands.
-func (l *Log) place(e *parsers.Event) place {
-	at, ok := e.Time(parsers.Time)
+	key := make([]byte, 0, 64)
+	key = append(append(append(key, pod...), '/'), container...)
+	part, ok := l.parts[string(key)]
 	if !ok {
-		at = time.Unix(0, l.file.Newest)
+		part = l.newLog(l.reading, l.name+"\x00"+string(key), string(l.cluster))
+		if l.parts == nil {
+			l.parts = map[string]*Log{}
+		}
+		l.parts[string(key)] = part
 	}
-	if offset := e.Origin.Offset; offset >= 0 && offset < l.repeated && at.UnixNano() > l.file.Newest+int64(time.Second) {
-		// Lines that were read before can't be newer than all lines that were read: this is
-		// another file under the same name, and its beginning is missing.
-		l.file.coverage.restart(false)
-		l.look(offset)
-		l.from = offset
+	return part
+}
+
+// end notes what the pass has learnt.
+func (l *Log) end() {
+	if l.changed {
+		l.state.touch(l.facts)
 	}
-	p := place{Log: l.id, Gen: l.file.Gen, Pos: e.Origin.Offset, At: at.UnixNano()}
-	if p.Pos < 0 {
-		l.file.Events++
-		p.Pos = l.file.Events
+	for _, part := range l.parts {
+		part.end()
 	}
-	if p.At > l.file.Newest {
-		l.file.Newest, l.dirty = p.At, true
-	}
-	return p
 }
 
 // isWhole reports whether no line is missing between a place and the present line.
 func (l *Log) isWhole(since place) bool {
 	switch {
-	case since.isZero() || since.Log != l.id:
+	case since.isZero():
 		return false
-	case !l.hasOffsets:
+	case l.teller.Complete:
 		return true
-	case since.Gen != l.file.Gen:
-		return since.Gen < l.file.Gen && l.wholeHead
+	case since.Log == l.id:
+		return l.reading.isWhole(since)
 	}
-	return since.Pos >= l.unbroken || l.unbroken == 0
-}
-
-// hasGap reports whether lines of the log are missing that may still come.
-func (l *Log) hasGap() bool {
-	if !l.hasOffsets || len(l.file.Spans) == 0 {
-		return false
-	}
-	return l.file.hasGap() || l.from > l.file.Spans[len(l.file.Spans)-1].To+slack
-}
-
-// isRepeated reports whether an event's line was read before the pass.
-func (l *Log) isRepeated(e *parsers.Event) bool {
-	return e.Origin.Offset >= 0 && e.Origin.Offset < l.repeated
+	before, now := slices.Index(l.facts.Files, since.Log), slices.Index(l.facts.Files, l.id)
+	return before >= 0 && before < now && l.unbroken == 0
 }
 
 // lessons say what the lines that are no events teach.
@@ -238,8 +189,8 @@ var lessons = map[string]func(*Log, *parsers.Event, place){
 		l.live(text(e, parsers.JobID), p, false)
 	},
 	"taskmanager_started": func(l *Log, e *parsers.Event, p place) {
-		if l.file.Started.isZero() || l.file.Started.before(p) {
-			l.file.TM, l.file.Started, l.dirty = text(e, parsers.TMID), p, true
+		if l.facts.Started.isZero() || l.facts.Started.before(p) {
+			l.facts.TM, l.facts.Started, l.changed = text(e, parsers.TMID), p, true
 		}
 	},
 	"execution_graph_created": func(l *Log, e *parsers.Event, p place) {
@@ -248,38 +199,49 @@ var lessons = map[string]func(*Log, *parsers.Event, place){
 	"property_loaded": func(l *Log, e *parsers.Event, _ place) {
 		key, value := e.Text(parsers.Property), e.Text(parsers.PropertyValue)
 		if !bytes.HasPrefix(key, []byte("execution.checkpointing.")) && !bytes.HasPrefix(key, []byte("state.")) ||
-			len(l.file.Properties) == maxProperties || l.file.Properties[string(key)] == string(value) {
+			len(l.facts.Properties) == maxProperties || l.facts.Properties[string(key)] == string(value) {
 			return
 		}
-		if l.file.Properties == nil {
-			l.file.Properties = map[string]string{}
+		if l.facts.Properties == nil {
+			l.facts.Properties = map[string]string{}
 		}
-		l.file.Properties[string(key)], l.dirty = string(value), true
+		l.facts.Properties[string(key)], l.changed = string(value), true
 	},
-	"version_logged": func(l *Log, e *parsers.Event, _ place) {
-		l.dirty = keep(&l.file.Version, e, parsers.FlinkVersion) || l.dirty
+	"version_logged": func(l *Log, e *parsers.Event, p place) {
+		if l.facts.Began.before(p) {
+			keep(&l.facts.Version, e, parsers.FlinkVersion)
+			l.facts.Began, l.changed = p, true
+		}
 	},
 }
 
 // Lesson takes what a line teaches that is no event.
 func (l *Log) Lesson(e *parsers.Event) {
 	if learn := lessons[e.Kind.Name]; learn != nil {
+		l = l.of(e)
 		learn(l, e, l.place(e))
 	}
 }
 
 // live notes that a job begins or ends to live on the TaskManager.
 func (l *Log) live(jobID string, p place, begins bool) {
-	jobs := l.file.Jobs
+	jobs := l.facts.Jobs
 	if slices.ContainsFunc(jobs, func(j liveJob) bool { return j.ID == jobID && (j.From == p || j.To == p) }) {
 		return // a line that is read again
 	}
-	l.dirty = true
+	l.changed = true
 	if begins {
-		l.file.Jobs = append(jobs, liveJob{ID: jobID, From: p})
-		if len(l.file.Jobs) > maxLiveJobs {
-			l.file.Jobs = slices.Delete(l.file.Jobs, 0, 1)
+		if len(jobs) == maxLiveJobs {
+			// Those that are over go first; where none is, it is not certain any more who lives
+			// here.
+			i := slices.IndexFunc(jobs, func(j liveJob) bool { return !j.To.isZero() })
+			if i < 0 {
+				l.facts.Crowded = true
+				return
+			}
+			jobs = slices.Delete(jobs, i, i+1)
 		}
+		l.facts.Jobs = append(jobs, liveJob{ID: jobID, From: p})
 		return
 	}
 	// It ends the last time that began before.
@@ -331,6 +293,7 @@ func init() {
 // Event takes what an event tells, adds what is known to it, and emits it, and behind it
 // those that it lets be made. The event must have the cluster that its line told.
 func (l *Log) Event(e *parsers.Event) {
+	l = l.of(e)
 	p := l.place(e)
 	if c := e.Text(parsers.Cluster); c != nil && !bytes.Equal(c, l.cluster) {
 		l.cluster = bytes.Clone(c)
@@ -338,8 +301,8 @@ func (l *Log) Event(e *parsers.Event) {
 	isJobManager := false
 	switch string(e.Text(parsers.Component)) {
 	case "taskmanager":
-		if l.file.TM != "" && l.file.Started.before(p) {
-			fill(e, parsers.TMID, l.file.TM)
+		if l.facts.TM != "" && l.facts.Started.before(p) {
+			fill(e, parsers.TMID, l.facts.TM)
 		}
 		l.addAttempt(e, p)
 		l.addJob(e, p)
@@ -357,9 +320,9 @@ func (l *Log) Event(e *parsers.Event) {
 	if isStall(e) {
 		l.stall(e, p)
 	} else {
-		l.emit(e, false)
+		l.teller.Emit(e, false)
 	}
 	if isJobManager {
-		l.tell(p)
+		l.tell(e, p)
 	}
 }

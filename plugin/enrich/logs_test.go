@@ -126,10 +126,10 @@ func (s *scenario) without(t testing.TB, f parsers.Field, files ...string) (even
 		items = append(items, s.read(t, file)...)
 	}
 	slices.SortStableFunc(items, func(a, b item) int { return a.at.Compare(b.at) })
-	pass := NewState(0).Begin("", false, func(e *parsers.Event, _ bool) { events = append(events, e.Clone()) })
+	pass := NewState(0).Begin(Teller{Emit: func(e *parsers.Event, _ bool) { events = append(events, e.Clone()) }})
 	defer pass.Abandon()
 	for _, i := range items {
-		log := pass.Log("", i.file)
+		log := pass.Log("", i.file, "")
 		log.Line(i.event.Origin.Offset, 0, time.Unix(0, 0))
 		if !i.lesson {
 			i.event.Drop(f)

@@ -1,6 +1,7 @@
 package enrich
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,11 @@ import (
 // job is a job: job/<cluster>/<job id>. Its checkpoints are facts of their own.
 type job struct {
 	base
+	// Run counts how often the id was given anew, and RunAt is the line that says so last:
+	// checkpoint ids then begin anew. In application mode with high availability, Flink up
+	// to 1.15 gives every job the same id.
+	Run   int `json:",omitempty"`
+	RunAt place
 	Name  string `json:",omitempty"`
 	Named place  // the line that told it
 	// Started is the line that says it starts: what it did before there was no line of.
@@ -44,12 +50,14 @@ const (
 
 var endNames = map[int]string{failed: "failed", declined: "declined", expired: "expired"}
 
-// checkpoint is a checkpoint or savepoint of a job:
-// checkpoint/<cluster>/<job id>/<checkpoint id>.
+// checkpoint is a checkpoint or savepoint of a run of a job:
+// checkpoint/<cluster>/<job>/<checkpoint id>.<run>.
 type checkpoint struct {
 	base
 	Cluster, Job string
+	JobKey       string // the job's id, and what tells jobs with that id apart
 	ID           int64
+	Run          int `json:",omitempty"`
 	// Triggered is the line that says it was triggered, TriggerTime its own clock's word
 	// for it in ms since 1970.
 	Triggered   place
@@ -77,21 +85,38 @@ func (j *job) gone(s *State) {
 func (j *job) size() int        { return 300 + len(j.Name) + 8*len(j.checkpoints) }
 func (c *checkpoint) size() int { return 500 + len(c.Type) + c.story.size() }
 func (c *checkpoint) added(s *State) {
-	c.job = obtain[*job](s, "job", []byte(c.Cluster), []byte(c.Job))
-	i, _ := c.job.search(c.ID)
-	c.job.checkpoints = slices.Insert(c.job.checkpoints, i, c)
+	c.job = obtain[*job](s, "job", []byte(c.Cluster), []byte(c.JobKey))
+	if c.Run == c.job.Run {
+		i, _ := c.job.search(c.ID)
+		c.job.checkpoints = slices.Insert(c.job.checkpoints, i, c)
+	}
 	s.follow(c)
 }
 
 func (c *checkpoint) gone(s *State) {
 	delete(s.stories, c)
-	if i, ok := c.job.search(c.ID); ok && c.job.checkpoints[i] == c {
-		c.job.checkpoints = slices.Delete(c.job.checkpoints, i, i+1)
+	i, ok := c.job.search(c.ID)
+	if !ok || c.job.checkpoints[i] != c {
+		return
 	}
+	c.job.checkpoints = slices.Delete(c.job.checkpoints, i, i+1)
 	c.job.Before.add(c)
 	if h := c.job.held; s.facts[h.key] == h { // else the job is gone before it
 		s.touch(c.job)
 	}
+}
+
+// beginRun begins a new run of a job: what its checkpoints came to is past. Failures that
+// some output has yet to be told are told.
+func (s *State) beginRun(j *job, p place) {
+	old := j.checkpoints
+	*j = job{base: j.base, Run: j.Run + 1, RunAt: p, Started: p}
+	for _, c := range old {
+		if _, isOpen := s.stories[c]; !isOpen {
+			s.drop(c.held)
+		}
+	}
+	s.touch(j)
 }
 
 // add adds a checkpoint to what is past.
@@ -124,43 +149,61 @@ func (j *job) find(id int64) *checkpoint {
 // maxCheckpoints bounds the checkpoints of a job that are remembered one by one.
 const maxCheckpoints = 128
 
+// zeroID is the job id that Flink gives to jobs in application mode with high
+// availability.
+var zeroID = []byte("00000000000000000000000000000000")
+
+// jobKey returns the job id of an event, nil for none, and behind one that several jobs
+// have what tells them apart: the application, or the log.
+func (l *Log) jobKey(e *parsers.Event) []byte {
+	id := e.Text(parsers.JobID)
+	if !bytes.Equal(id, zeroID) {
+		return id
+	}
+	apart := e.Text(parsers.ApplicationID)
+	if apart == nil {
+		apart = []byte(l.name)
+	}
+	return append(append(append(make([]byte, 0, 64), id...), '@'), apart...)
+}
+
 // jobOf returns the job that an event is about, nil for none; with add it is made where it
 // is not known.
 func (l *Log) jobOf(e *parsers.Event, add bool) *job {
-	id := e.Text(parsers.JobID)
-	if id == nil {
+	key := l.jobKey(e)
+	switch {
+	case key == nil:
 		return nil
+	case add:
+		return obtain[*job](l.state, "job", l.cluster, key)
 	}
-	if !add {
-		return find[*job](l.state, "job", l.cluster, id)
-	}
-	return obtain[*job](l.state, "job", l.cluster, id)
+	return find[*job](l.state, "job", l.cluster, key)
 }
 
 // checkpointOf returns the checkpoint that an event is about, nil for none; with add it is
-// made where it is not known.
-func (l *Log) checkpointOf(e *parsers.Event, add bool) *checkpoint {
+// made where it is not known. Those of earlier runs of a job are not known any more.
+func (l *Log) checkpointOf(e *parsers.Event, p place, add bool) *checkpoint {
 	id, ok := e.Int(parsers.CheckpointID)
 	if !ok {
 		return nil
 	}
 	j := l.jobOf(e, add)
-	if j == nil {
+	if j == nil || !j.RunAt.isZero() && p.before(j.RunAt) {
 		return nil
 	}
 	if c := j.find(id); c != nil || !add {
 		return c
 	}
-	c := &checkpoint{Cluster: string(l.cluster), Job: text(e, parsers.JobID), ID: id}
-	l.state.putCheckpoint(c)
-	for len(j.checkpoints) > maxCheckpoints {
-		l.state.drop(j.checkpoints[0].held)
+	c := &checkpoint{Cluster: string(l.cluster), Job: text(e, parsers.JobID), JobKey: string(l.jobKey(e)), ID: id, Run: j.Run}
+	number := strconv.AppendInt(append(strconv.AppendInt(nil, id, 10), '.'), int64(j.Run), 10)
+	l.state.put(string(l.state.joinKey("checkpoint", [][]byte{l.cluster, []byte(c.JobKey), number})), c)
+	for i := 0; len(j.checkpoints) > maxCheckpoints; {
+		if j.checkpoints[i] == c {
+			i++
+		}
+		l.state.drop(j.checkpoints[i].held)
 	}
 	return c
-}
-
-func (s *State) putCheckpoint(c *checkpoint) {
-	s.put(string(s.joinKey("checkpoint", [][]byte{[]byte(c.Cluster), []byte(c.Job), strconv.AppendInt(nil, c.ID, 10)})), c)
 }
 
 // jobStarted takes a job's name, and that its log begins.
@@ -169,13 +212,25 @@ func (l *Log) jobStarted(e *parsers.Event, p place) {
 	if j == nil {
 		return
 	}
-	j.name(e, p)
-	j.Started.earliest(p)
+	l.start(j, e, p)
 	l.state.touch(j)
 }
 
+// start takes a line that says that a job starts. It is another job under the same id
+// where the one before had ended, or had another name.
+func (l *Log) start(j *job, e *parsers.Event, p place) {
+	isOther := j.Name != "" && e.Has(parsers.JobName) && text(e, parsers.JobName) != j.Name && j.Named.before(p)
+	if j.RunAt.before(p) && (isOther || slices.Contains(terminal, j.State) && j.Changed.before(p)) {
+		l.state.beginRun(j, p)
+	}
+	j.name(e, p)
+	if !p.before(j.RunAt) {
+		j.Started.earliest(p)
+	}
+}
+
 func (j *job) name(e *parsers.Event, p place) {
-	if e.Has(parsers.JobName) && (j.Named.isZero() || p.before(j.Named)) {
+	if e.Has(parsers.JobName) && !p.before(j.RunAt) && (j.Named.isZero() || p.before(j.Named)) {
 		keep(&j.Name, e, parsers.JobName)
 		j.Named = p
 	}
@@ -191,12 +246,13 @@ func (l *Log) jobChanged(e *parsers.Event, p place) {
 	if j == nil {
 		return
 	}
-	j.name(e, p)
-	to := text(e, parsers.ToState)
-	switch from := text(e, parsers.FromState); {
-	case from == "CREATED" || from == "INITIALIZING":
-		j.Started.earliest(p)
-	case to != "" && from == "RUNNING" || slices.Contains(terminal, to):
+	to, from := text(e, parsers.ToState), text(e, parsers.FromState)
+	if from == "CREATED" || from == "INITIALIZING" {
+		l.start(j, e, p)
+	} else {
+		j.name(e, p)
+	}
+	if !p.before(j.RunAt) && from == "RUNNING" || slices.Contains(terminal, to) {
 		for _, c := range j.checkpoints {
 			if c.End == pending && !c.Triggered.isZero() && c.Triggered.before(p) {
 				c.end(suspended, p)
@@ -220,15 +276,18 @@ func (c *checkpoint) end(how int, p place) {
 
 // triggered takes that a checkpoint was triggered.
 func (l *Log) triggered(e *parsers.Event, p place) {
-	c := l.checkpointOf(e, true)
-	if c == nil {
+	j := l.jobOf(e, true)
+	id, ok := e.Int(parsers.CheckpointID)
+	if j == nil || !ok {
 		return
 	}
 	at, _ := e.Int(parsers.TriggerTime)
-	if c.TriggerTime != 0 && c.TriggerTime != at && c.Triggered.before(p) {
-		// The job's ids begin anew: with high availability, Flink up to 1.15 gives each job of
-		// an application the same id.
-		c = l.beginAnew(c, p)
+	if j.beginsAnew(id, at, p) {
+		l.state.beginRun(j, p)
+	}
+	c := l.checkpointOf(e, p, true)
+	if c == nil {
+		return
 	}
 	if c.Triggered.isZero() {
 		c.Triggered, c.TriggerTime = p, at
@@ -239,16 +298,18 @@ func (l *Log) triggered(e *parsers.Event, p place) {
 	l.state.touch(c)
 }
 
-// beginAnew forgets the checkpoints of a job from one on, which begins anew.
-func (l *Log) beginAnew(c *checkpoint, p place) *checkpoint {
-	j := c.job
-	for len(j.checkpoints) > 0 {
-		l.state.drop(j.checkpoints[0].held)
+// beginsAnew reports whether a job's checkpoint ids begin anew with one that is triggered
+// at a place: the job had a higher one before, or the same.
+func (j *job) beginsAnew(id, at int64, p place) bool {
+	for _, c := range slices.Backward(j.checkpoints) {
+		if c.ID < id {
+			return false
+		}
+		if !c.Triggered.isZero() && c.Triggered.before(p) {
+			return c.ID > id || c.TriggerTime != at
+		}
 	}
-	j.Before, j.Started = past{}, p
-	fresh := &checkpoint{Cluster: c.Cluster, Job: c.Job, ID: c.ID}
-	l.state.putCheckpoint(fresh)
-	return fresh
+	return false
 }
 
 // ends are the kinds that say how a checkpoint ended.
@@ -272,7 +333,7 @@ var reasonEnds = map[string]int{
 
 // ended takes the end of a checkpoint, and says how it came about: when, after what.
 func (l *Log) ended(e *parsers.Event, p place) {
-	c := l.checkpointOf(e, true)
+	c := l.checkpointOf(e, p, true)
 	if c == nil {
 		return
 	}
@@ -287,16 +348,22 @@ func (l *Log) ended(e *parsers.Event, p place) {
 	if counted, _ := e.Bool(parsers.Counted); counted {
 		c.Counted.earliest(p)
 	}
-	l.tellStory(c, e, how, p)
-	l.state.touch(c)
-
 	if !c.Triggered.isZero() && c.Triggered.notAfter(p) {
-		e.SetNumber(parsers.SinceTriggerMs, p.msSince(c.Triggered))
+		setMs(e, parsers.SinceTriggerMs, p.msSince(c.Triggered))
 		if before := c.job.before(c); before != nil {
-			e.SetNumber(parsers.IntervalMs, c.Triggered.msSince(before.Triggered))
+			setMs(e, parsers.IntervalMs, c.Triggered.msSince(before.Triggered))
 		}
 	}
 	l.addPast(e, c, p)
+	l.tellStory(c, e, how, p)
+	l.state.touch(c)
+}
+
+// setMs sets a time that has passed. A clock that was set back tells none.
+func setMs(e *parsers.Event, f parsers.Field, ms float64) {
+	if ms >= 0 {
+		e.SetNumber(f, ms)
+	}
 }
 
 // before returns the checkpoint that was triggered before one, nil where that is not
@@ -328,7 +395,7 @@ func (l *Log) addPast(e *parsers.Event, c *checkpoint, p place) {
 	}
 	if hasCompleted {
 		e.SetInt(parsers.LastCompletedID, past.LastCompleted)
-		e.SetNumber(parsers.SinceLastCompletedMs, p.msSince(past.CompletedAt))
+		setMs(e, parsers.SinceLastCompletedMs, p.msSince(past.CompletedAt))
 	}
 }
 
@@ -358,7 +425,7 @@ func (j *job) pastAt(p place, c *checkpoint, completes bool) (sum past, ok bool)
 
 // late takes that a task answered a checkpoint after its end, and says which end that was.
 func (l *Log) late(e *parsers.Event, p place) {
-	c := l.checkpointOf(e, false)
+	c := l.checkpointOf(e, p, false)
 	if c == nil {
 		return
 	}
@@ -366,7 +433,7 @@ func (l *Log) late(e *parsers.Event, p place) {
 	case isOver && c.End == expired:
 		fill(e, parsers.After, "expired")
 		if !c.Expired.isZero() && c.Expired.notAfter(p) {
-			e.SetNumber(parsers.LateByMs, p.msSince(c.Expired))
+			setMs(e, parsers.LateByMs, p.msSince(c.Expired))
 		}
 	case isOver && (c.End == declined || c.End == failed && !c.Counted.isZero()):
 		fill(e, parsers.After, "declined")
@@ -380,37 +447,37 @@ func (l *Log) late(e *parsers.Event, p place) {
 }
 
 func (l *Log) lateDecline(e *parsers.Event, p place) {
-	if c := l.checkpointOf(e, false); c != nil {
+	if c := l.checkpointOf(e, p, false); c != nil {
 		fill(e, parsers.FailureKey, c.failureKey(p))
 	}
 }
 
 // thresholdExceeded says which job it was whose sentence a chunk's end has parted from its
-// header, where the log is that of one job only.
+// header, where the log is known from its beginning and only one job is.
 func (l *Log) thresholdExceeded(e *parsers.Event, p place) {
-	if e.Has(parsers.JobID) {
+	if e.Has(parsers.JobID) || !l.isWhole(l.facts.Began) {
 		return
 	}
 	only := ""
 	prefix := string(l.state.joinKey("job", [][]byte{l.cluster, nil}))
 	for key, h := range l.state.facts {
 		j, ok := h.fact.(*job)
-		if !ok || !strings.HasPrefix(key, prefix) || !l.isWhole(j.Started) || !j.Started.before(p) ||
-			slices.Contains(terminal, j.State) && j.Changed.before(p) {
+		if !ok || !strings.HasPrefix(key, prefix) || slices.Contains(terminal, j.State) && j.Changed.before(p) {
 			continue
 		}
-		if only != "" {
+		if only != "" || !l.isWhole(j.Started) || !j.Started.before(p) {
 			return
 		}
 		only = strings.TrimPrefix(key, prefix)
 	}
+	only, _, _ = strings.Cut(only, "@")
 	fill(e, parsers.JobID, only)
 }
 
 // addCheckpoint adds what is known of the checkpoint and job that an event is about.
 func (l *Log) addCheckpoint(e *parsers.Event, p place) {
 	j := l.jobOf(e, false)
-	if j == nil {
+	if j == nil || p.before(j.RunAt) {
 		return
 	}
 	if !j.Named.isZero() && j.Named.notAfter(p) {

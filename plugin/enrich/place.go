@@ -55,6 +55,8 @@ type coverage struct {
 	Spans []span `json:",omitempty"`
 	// Carries says that nothing is missing between the generation before and this one.
 	Carries bool `json:",omitempty"`
+	// Boot is the run of the agent that read it last.
+	Boot int64 `json:",omitempty"`
 	// ReadAt is when the newest record was read, ns since 1970.
 	ReadAt int64 `json:",omitempty"`
 }

@@ -29,15 +29,15 @@ const maxStarts = 64
 func (l *Log) snapshotStarted(e *parsers.Event, p place) {
 	id, _ := e.Int(parsers.CheckpointID)
 	s := snapshot{Thread: text(e, parsers.Thread), Checkpoint: id, Started: p}
-	l.file.Snapshots = insert(l.file.Snapshots, s, func(s snapshot) place { return s.Started })
-	l.dirty = true
+	l.facts.Snapshots = insert(l.facts.Snapshots, s, func(s snapshot) place { return s.Started })
+	l.changed = true
 }
 
 // snapshotFinished says which checkpoint's snapshot ended, and how long it took.
 func (l *Log) snapshotFinished(e *parsers.Event, p place) {
 	thread := text(e, parsers.Thread)
-	for i := len(l.file.Snapshots) - 1; i >= 0; i-- {
-		s := &l.file.Snapshots[i]
+	for i := len(l.facts.Snapshots) - 1; i >= 0; i-- {
+		s := &l.facts.Snapshots[i]
 		if s.Thread != thread || !s.Started.before(p) {
 			continue
 		}
@@ -46,7 +46,7 @@ func (l *Log) snapshotFinished(e *parsers.Event, p place) {
 			if s.Checkpoint > 0 {
 				fillInt(e, parsers.CheckpointID, int(s.Checkpoint))
 			}
-			s.Finished, l.dirty = p, true
+			s.Finished, l.changed = p, true
 		}
 		return
 	}
@@ -55,8 +55,8 @@ func (l *Log) snapshotFinished(e *parsers.Event, p place) {
 // flushStarted takes that a flush starts.
 func (l *Log) flushStarted(e *parsers.Event, p place) {
 	if id, ok := e.Int(parsers.RocksDBJob); ok {
-		l.file.Flushes = insert(l.file.Flushes, flush{id, p}, func(f flush) place { return f.Started })
-		l.dirty = true
+		l.facts.Flushes = insert(l.facts.Flushes, flush{id, p}, func(f flush) place { return f.Started })
+		l.changed = true
 	}
 }
 
@@ -66,7 +66,7 @@ func (l *Log) flushFinished(e *parsers.Event, p place) {
 	if !ok || e.Has(parsers.DurationMs) {
 		return
 	}
-	for _, f := range slices.Backward(l.file.Flushes) {
+	for _, f := range slices.Backward(l.facts.Flushes) {
 		if f.Job == id && f.Started.before(p) && l.isWhole(f.Started) {
 			e.SetNumber(parsers.DurationMs, p.msSince(f.Started))
 			return
@@ -126,7 +126,7 @@ var databaseFields = []parsers.Field{
 // stall marks a stall within a running snapshot. Where storms are summed up, it emits the
 // first line of each minute and cause, and counts the others.
 func (l *Log) stall(e *parsers.Event, p place) {
-	for _, s := range l.file.Snapshots {
+	for _, s := range l.facts.Snapshots {
 		if s.Started.before(p) && (s.Finished.isZero() || p.before(s.Finished)) && l.isWhole(s.Started) {
 			e.SetBool(parsers.DuringSnapshot, true)
 			if s.Checkpoint > 0 {
@@ -134,8 +134,8 @@ func (l *Log) stall(e *parsers.Event, p place) {
 			}
 		}
 	}
-	if !l.holds {
-		l.emit(e, false)
+	if !l.teller.SumStalls {
+		l.teller.Emit(e, false)
 		return
 	}
 	m := l.stallMinute(e, p)
@@ -149,23 +149,23 @@ func (l *Log) stall(e *parsers.Event, p place) {
 		m.Value, _ = e.Int(parsers.Value)
 		m.Limit, _ = e.Int(parsers.Limit)
 		m.Rate, _ = e.Int(parsers.Rate)
-		l.dirty = true
+		l.changed = true
 	}
 	if isFirst {
-		l.emit(e, false)
+		l.teller.Emit(e, false)
 	}
-	l.dirty = l.sumStalls(l.file, p, false) || l.dirty
+	l.changed = l.sumStalls(l.facts, p, false, l.hasGap()) || l.changed
 }
 
 // stallMinute returns the minute of an event.
 func (l *Log) stallMinute(e *parsers.Event, p place) *stallMinute {
 	kind, cause := e.Kind.Name, text(e, parsers.StallCause)
-	i := slices.IndexFunc(l.file.Stalls, func(s stalls) bool { return s.Kind == kind && s.Cause == cause })
+	i := slices.IndexFunc(l.facts.Stalls, func(s stalls) bool { return s.Kind == kind && s.Cause == cause })
 	if i < 0 {
-		i = len(l.file.Stalls)
-		l.file.Stalls = append(l.file.Stalls, stalls{Kind: kind, Cause: cause})
+		i = len(l.facts.Stalls)
+		l.facts.Stalls = append(l.facts.Stalls, stalls{Kind: kind, Cause: cause})
 	}
-	s := &l.file.Stalls[i]
+	s := &l.facts.Stalls[i]
 	minute := p.At / int64(time.Minute)
 	at, ok := slices.BinarySearchFunc(s.Minutes, minute, func(m stallMinute, minute int64) int { return int(m.Minute - minute) })
 	if !ok {
@@ -185,19 +185,20 @@ func (l *Log) stallMinute(e *parsers.Event, p place) *stallMinute {
 }
 
 // sumStalls emits the sums of the minutes that are over at a place, or of all where
-// nothing more comes, and reports whether there were any.
-func (p *Pass) sumStalls(f *logFile, at place, all bool) (summed bool) {
+// nothing more comes, and reports whether there were any. With a gap lines of them may
+// still come.
+func (p *Pass) sumStalls(f *logFile, at place, all, hasGap bool) (summed bool) {
 	for i := range f.Stalls {
 		s := &f.Stalls[i]
 		for k := range s.Minutes {
 			m := &s.Minutes[k]
 			age := time.Duration(at.At - (m.Minute+1)*int64(time.Minute))
-			if m.Summed || !all && (age < 0 || f.hasGap() && age < patience) {
+			if m.Summed || !all && (age < 0 || hasGap && age < patience) {
 				continue
 			}
 			m.Summed, summed = true, true
 			if m.Lines > 1 {
-				p.emit(m.sum(s), true)
+				p.teller.Emit(m.sum(s), true)
 			}
 		}
 	}

@@ -93,8 +93,8 @@ func TestStalls(t *testing.T) {
 		}
 		s := &scenario{dir: filepath.Dir(file), TZ: "UTC"}
 		var events []*parsers.Event
-		pass := NewState(0).Begin("out", true, func(e *parsers.Event, _ bool) { events = append(events, e.Clone()) })
-		log := pass.Log("", file)
+		pass := NewState(0).Begin(Teller{ID: "out", SumStalls: true, Emit: func(e *parsers.Event, _ bool) { events = append(events, e.Clone()) }})
+		log := pass.Log("", file, "")
 		for _, i := range s.read(t, file) {
 			log.Event(i.event)
 		}
@@ -145,8 +145,8 @@ func TestStalls_chunks(t *testing.T) {
 		}
 		offset := int64(0)
 		for i := 0; i < len(lines); i += chunk {
-			pass := s.Begin("out", true, func(e *parsers.Event, _ bool) { events = append(events, string(e.AppendLogfmt(nil))) })
-			log := pass.Log("", "/db/LOG")
+			pass := s.Begin(Teller{ID: "out", SumStalls: true, Emit: func(e *parsers.Event, _ bool) { events = append(events, string(e.AppendLogfmt(nil))) }})
+			log := pass.Log("", "/db/LOG", "")
 			source := parser.NewSource(log.Event)
 			for _, line := range lines[i:min(i+chunk, len(lines))] {
 				log.Line(offset, len(line), time.Unix(int64(i), 0))
@@ -179,12 +179,12 @@ func TestStalls_chunks(t *testing.T) {
 func TestStalls_duringSnapshot(t *testing.T) {
 	at := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 	var got []string
-	pass := NewState(0).Begin("out", false, func(e *parsers.Event, _ bool) {
+	pass := NewState(0).Begin(Teller{ID: "out", Emit: func(e *parsers.Event, _ bool) {
 		if isStall(e) {
 			got = append(got, value(e, parsers.DuringSnapshot)+" "+value(e, parsers.CheckpointID))
 		}
-	})
-	log := pass.Log("", "/db/LOG")
+	}})
+	log := pass.Log("", "/db/LOG", "")
 	parser, _ := parsers.New(parsers.Options{Location: time.UTC})
 	source := parser.NewSource(log.Event)
 	stall := "[WARN] [/column_family.cc:991] [state] Stopping writes because we have 2 immutable memtables (waiting for flush), max_write_buffer_number is set to 2"

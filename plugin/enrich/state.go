@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"os"
 	"sync"
+	"time"
 
 	jsoniter "github.com/json-iterator/go"
 
@@ -17,6 +18,7 @@ const MaxStateBytes = 32 << 20
 // State is what one agent knows. It is safe for concurrent use: a [Pass] has it alone.
 type State struct {
 	maxBytes int
+	boot     int64 // tells this run of the agent from others
 
 	mu       sync.Mutex // held by the present pass; guards the rest
 	facts    map[string]*held
@@ -70,6 +72,7 @@ var newFact = map[string]func() fact{
 	"job":        func() fact { return &job{} },
 	"checkpoint": func() fact { return &checkpoint{} },
 	"log":        func() fact { return &logFile{} },
+	"file":       func() fact { return &readFile{} },
 }
 
 // NewState returns an empty state in memory. maxBytes bounds it, 0 is [MaxStateBytes].
@@ -78,8 +81,8 @@ func NewState(maxBytes int) *State {
 		maxBytes = MaxStateBytes
 	}
 	return &State{
-		maxBytes: maxBytes,
-		facts:    map[string]*held{}, stories: map[*checkpoint]struct{}{}, tasks: map[string]*taskIndex{}, marks: map[string]bool{},
+		maxBytes: maxBytes, boot: time.Now().UnixNano(),
+		facts: map[string]*held{}, stories: map[*checkpoint]struct{}{}, tasks: map[string]*taskIndex{}, marks: map[string]bool{},
 	}
 }
 
@@ -168,26 +171,30 @@ func (s *State) Evicted() int {
 // Pass is the reading of one chunk by one output. It has the state alone from
 // [State.Begin] to [Pass.End] or [Pass.Abandon].
 type Pass struct {
-	state *State
-	teller
-	logs  map[string]*Log
-	ended bool
+	state  *State
+	teller Teller
+	logs   map[string]*Log
+	files  map[string]*reading
+	ended  bool
 }
 
-// teller is an output that is told events.
-type teller struct {
-	id   string
-	emit func(e *parsers.Event, isMade bool)
-	// holds says that storms of write stalls are summed up.
-	holds bool
+// Teller is an output that is told events.
+type Teller struct {
+	// ID tells apart outputs.
+	ID string
+	// Emit is given the events, and those that are made of several lines, which have no
+	// place in a file.
+	Emit func(e *parsers.Event, isMade bool)
+	// SumStalls says that storms of write stalls are summed up.
+	SumStalls bool
+	// Complete says that no lines are missing, nor will come: those of whole files.
+	Complete bool
 }
 
-// Begin begins a pass. output tells apart outputs; emit is given the events, and those
-// that are made of several lines, which have no place in a file. With sumStalls storms of
-// write stalls are summed up.
-func (s *State) Begin(output string, sumStalls bool, emit func(e *parsers.Event, isMade bool)) *Pass {
+// Begin begins a pass.
+func (s *State) Begin(t Teller) *Pass {
 	s.mu.Lock()
-	return &Pass{state: s, teller: teller{id: output, holds: sumStalls, emit: emit}, logs: map[string]*Log{}}
+	return &Pass{state: s, teller: t, logs: map[string]*Log{}, files: map[string]*reading{}}
 }
 
 // Abandon ends a pass that [Pass.End] did not: to be deferred, in case of a panic. What
@@ -204,10 +211,13 @@ func (p *Pass) Abandon() {
 // memory, and saved with the next pass.
 func (p *Pass) End(mark string) error {
 	defer p.Abandon()
+	s := p.state
 	for _, l := range p.logs {
 		l.end()
 	}
-	s := p.state
+	for _, r := range p.files {
+		r.end(s)
+	}
 	s.shrink()
 	if mark != "" {
 		s.marks[mark] = true

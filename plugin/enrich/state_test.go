@@ -32,9 +32,9 @@ func (l *lines) read(file string, texts ...string) (events []*parsers.Event) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	pass := l.state.Begin("out", true, func(e *parsers.Event, _ bool) { events = append(events, e.Clone()) })
+	pass := l.state.Begin(Teller{ID: "out", SumStalls: true, Emit: func(e *parsers.Event, _ bool) { events = append(events, e.Clone()) }})
 	defer pass.Abandon()
-	log := pass.Log("prod", file)
+	log := pass.Log("prod", file, "")
 	source := parser.NewSource(log.Event)
 	source.Lesson = log.Lesson
 	for _, text := range texts {
@@ -201,8 +201,8 @@ func TestState_bounded(t *testing.T) {
 	const attempts, jobs, chunk = 1_000_000, 300, 1000
 	id := func(i int) string { return fmt.Sprintf("%032x", i) }
 	for i := 0; i < attempts; i += chunk {
-		pass := s.Begin("out", true, func(*parsers.Event, bool) {})
-		log := pass.Log("prod", "/log/jobmanager.log")
+		pass := s.Begin(Teller{ID: "out", Emit: func(*parsers.Event, bool) {}})
+		log := pass.Log("prod", "/log/jobmanager.log", "")
 		source := parser.NewSource(log.Event)
 		for k := i; k < i+chunk; k++ {
 			line := fmt.Sprintf("2026-11-29 12:00:00,000 "+executionGraph+"Source: Orders of customer %d -> Map -> Filter (%d/4) (%s) switched from SCHEDULED to DEPLOYING.", k%jobs, k%4+1, id(k))

@@ -192,7 +192,7 @@ func (s *State) restore(key string, value []byte) {
 	if h, ok := s.facts[key]; ok { // made by a fact that came before it
 		if j, isJob := f.(*job); isJob {
 			made := h.fact.(*job)
-			j.base, j.checkpoints = made.base, made.checkpoints
+			j.base, j.checkpoints = made.base, slices.DeleteFunc(made.checkpoints, func(c *checkpoint) bool { return c.Run != j.Run })
 			*made = *j
 			s.touch(made)
 			return

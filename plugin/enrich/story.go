@@ -14,6 +14,7 @@ import (
 
 // story is what is known of a checkpoint's failure, until it is told.
 type story struct {
+	JobName       string `json:",omitempty"`
 	Reason        string `json:",omitempty"`
 	FailureReason string `json:",omitempty"`
 	Exception     string `json:",omitempty"`
@@ -25,8 +26,17 @@ type story struct {
 	// Of statistics.
 	Incomplete             string `json:",omitempty"`
 	Subtasks, Acknowledged int    `json:",omitempty"`
+	// Past is what the job's checkpoints had come to, as far as that is certain.
+	Past storyPast
 	// Told says which outputs have read of the failure, and whether they were told.
 	Told map[string]bool `json:",omitempty"`
+}
+
+// storyPast is what the line that told a failure first said of the time before.
+type storyPast struct {
+	HasFailures, HasCompleted bool  `json:",omitempty"`
+	Failures, Completed       int64 `json:",omitempty"`
+	SinceCompleted            float64 // negative where it is not known
 }
 
 // slowTask is a task that names itself in a failure.
@@ -82,7 +92,19 @@ func (l *Log) tellStory(c *checkpoint, e *parsers.Event, how int, p place) {
 	if c.Counted.isZero() {
 		return
 	}
-	if how == declined && e.Has(parsers.TaskName) && c.Decliner == nil {
+	keep(&c.JobName, e, parsers.JobName)
+	if c.JobName == "" {
+		c.JobName = c.job.Name
+	}
+	if c.Counted == p {
+		s := &c.Past
+		s.Failures, s.HasFailures = e.Int(parsers.FailuresInARow)
+		s.Completed, s.HasCompleted = e.Int(parsers.LastCompletedID)
+		if s.SinceCompleted = -1; e.Has(parsers.SinceLastCompletedMs) {
+			s.SinceCompleted, _ = e.Number(parsers.SinceLastCompletedMs)
+		}
+	}
+	if how == declined && (e.Has(parsers.TaskName) || e.Has(parsers.TaskAttemptID)) && c.Decliner == nil {
 		t := l.taskOf(e)
 		t.Leg = legDecline
 		c.Decliner = &t
@@ -93,11 +115,11 @@ func (l *Log) tellStory(c *checkpoint, e *parsers.Event, how int, p place) {
 		keep(&c.Exception, e, parsers.ExceptionClass)
 		keep(&c.RootCause, e, parsers.RootCauseClass)
 	}
-	if _, seen := c.Told[l.teller.id]; !seen {
+	if _, seen := c.Told[l.teller.ID]; !seen {
 		if c.Told == nil {
 			c.Told = map[string]bool{}
 		}
-		c.Told[l.teller.id] = false
+		c.Told[l.teller.ID] = false
 		l.state.follow(c)
 	}
 }
@@ -143,8 +165,8 @@ func (t *slowTask) String() string {
 }
 
 // slowTask takes that a line names a task that was slow.
-func (l *Log) slowTask(e *parsers.Event, _ place) {
-	c := l.checkpointOf(e, false)
+func (l *Log) slowTask(e *parsers.Event, p place) {
+	c := l.checkpointOf(e, p, false)
 	if c == nil || !e.Has(parsers.TaskName) && !e.Has(parsers.TaskAttemptID) || len(c.Tasks) == maxSlowTasks {
 		return
 	}
@@ -167,7 +189,7 @@ func (l *Log) slowTask(e *parsers.Event, _ place) {
 
 // statistics takes which vertices had not acknowledged a checkpoint, and says their names.
 func (l *Log) statistics(e *parsers.Event, p place) {
-	c := l.checkpointOf(e, false)
+	c := l.checkpointOf(e, p, false)
 	l.nameVertices(e, parsers.IncompleteVertices, p)
 	l.nameVertices(e, parsers.Vertices, p)
 	if c == nil || text(e, parsers.Status) != "FAILED" {
@@ -181,13 +203,16 @@ func (l *Log) statistics(e *parsers.Event, p place) {
 }
 
 // tell makes the summaries that are due at a place.
-func (l *Log) tell(p place) {
+func (l *Log) tell(e *parsers.Event, p place) {
 	if len(l.state.stories) == 0 {
 		return
 	}
 	var over []*checkpoint
+	j := l.jobOf(e, false)
 	for c := range l.state.stories {
-		if told, seen := c.Told[l.teller.id]; seen && !told && c.Counted.Log == l.id && l.isOver(c, p) {
+		// The job may have gone on in another log.
+		isOurs := c.Counted.Log == l.id || c.job == j || c.Run != c.job.Run
+		if told, seen := c.Told[l.teller.ID]; seen && !told && isOurs && l.isOver(c, p) {
 			over = append(over, c)
 		}
 	}
@@ -198,6 +223,8 @@ func (l *Log) tell(p place) {
 func (l *Log) isOver(c *checkpoint, p place) bool {
 	age := time.Duration(p.At - c.Counted.At)
 	switch missing := c.Subtasks - c.Acknowledged; {
+	case c.Run != c.job.Run:
+		return true
 	case l.hasGap():
 		return age > patience
 	case age >= storyTime, l.isTerminal(c.job, p):
@@ -235,15 +262,15 @@ func (s *story) lateTasks() (n int) {
 func (p *Pass) Finish() {
 	var over []*checkpoint
 	for c := range p.state.stories {
-		if told, seen := c.Told[p.teller.id]; seen && !told {
+		if told, seen := c.Told[p.teller.ID]; seen && !told {
 			over = append(over, c)
 		}
 	}
 	p.tellAll(over, time.Time{})
-	prefix := string(p.state.joinKey("log", [][]byte{[]byte(p.teller.id), nil}))
+	prefix := string(p.state.joinKey("log", [][]byte{[]byte(p.teller.ID), nil}))
 	for _, key := range slices.Sorted(maps.Keys(p.state.facts)) {
 		if f, ok := p.state.facts[key].fact.(*logFile); ok && strings.HasPrefix(key, prefix) {
-			p.sumStalls(f, place{}, true)
+			p.sumStalls(f, place{}, true, false)
 			p.state.touch(f)
 		}
 	}
@@ -256,9 +283,9 @@ func (p *Pass) tellAll(over []*checkpoint, at time.Time) {
 		return cmp.Or(cmp.Compare(a.Counted.At, b.Counted.At), cmp.Compare(a.Job, b.Job), cmp.Compare(a.ID, b.ID))
 	})
 	for _, c := range over {
-		c.Told[p.teller.id] = true
+		c.Told[p.teller.ID] = true
 		p.state.follow(c)
-		p.emit(p.summary(c, at), true)
+		p.teller.Emit(p.summary(c, at), true)
 		if _, open := p.state.stories[c]; !open {
 			c.Tasks, c.Decliner = nil, nil
 		}
@@ -283,7 +310,7 @@ func (p *Pass) summary(c *checkpoint, at time.Time) *parsers.Event {
 	fill(e, parsers.Level, "WARN")
 	fill(e, parsers.Cluster, c.Cluster)
 	fill(e, parsers.JobID, c.Job)
-	fill(e, parsers.JobName, c.job.Name)
+	fill(e, parsers.JobName, c.JobName)
 	e.SetInt(parsers.CheckpointID, c.ID)
 	if c.Type != "" {
 		fill(e, parsers.CheckpointType, c.Type)
@@ -301,18 +328,18 @@ func (p *Pass) summary(c *checkpoint, at time.Time) *parsers.Event {
 	fill(e, parsers.ExceptionClass, c.Exception)
 	fill(e, parsers.RootCauseClass, c.RootCause)
 	fill(e, parsers.Reason, c.Reason)
-	message := fmt.Sprintf("Checkpoint %d of job %s %s", c.ID, cmp.Or(c.job.Name, c.Job), cause)
+	message := fmt.Sprintf("Checkpoint %d of job %s %s", c.ID, cmp.Or(c.JobName, c.Job), cause)
 
-	if past, ok := c.job.pastAt(c.Counted, c, false); ok && !c.Savepoint && (!past.CompletedAt.isZero() || !c.job.Started.isZero()) {
-		e.SetInt(parsers.FailuresInARow, int64(past.Failures))
-		message += fmt.Sprintf(", %d in a row", past.Failures)
-		if !past.CompletedAt.isZero() {
-			e.SetInt(parsers.LastCompletedID, past.LastCompleted)
-			e.SetNumber(parsers.SinceLastCompletedMs, c.Counted.msSince(past.CompletedAt))
-		}
+	if c.Past.HasFailures {
+		e.SetInt(parsers.FailuresInARow, c.Past.Failures)
+		message += fmt.Sprintf(", %d in a row", c.Past.Failures)
+	}
+	if c.Past.HasCompleted {
+		e.SetInt(parsers.LastCompletedID, c.Past.Completed)
+		setMs(e, parsers.SinceLastCompletedMs, c.Past.SinceCompleted)
 	}
 	if !c.Triggered.isZero() {
-		e.SetNumber(parsers.SinceTriggerMs, c.Counted.msSince(c.Triggered))
+		setMs(e, parsers.SinceTriggerMs, c.Counted.msSince(c.Triggered))
 	}
 	if c.Subtasks > 0 {
 		e.SetInt(parsers.Subtasks, int64(c.Subtasks))

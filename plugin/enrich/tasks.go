@@ -12,6 +12,13 @@ import (
 // over.
 const lingering = time.Minute
 
+// lingers reports whether a line comes so soon behind an end that it can belong to what
+// has ended.
+func (p place) lingers(end place) bool {
+	since := time.Duration(p.At - end.At)
+	return since >= 0 && since <= lingering
+}
+
 // deployed is an attempt that was said to be DEPLOYING, and the line behind it that says
 // where it goes.
 type deployed struct {
@@ -31,7 +38,7 @@ func (l *Log) deploying(e *parsers.Event, p place) {
 		return // learnt already
 	}
 	var found *deployed
-	list := l.file.Deployed[subtaskKey(e)]
+	list := l.facts.Deployed[subtaskKey(e)]
 	for i := range list {
 		d := &list[i]
 		if !d.At.before(p) || !d.Placed.isZero() && d.Placed != p {
@@ -45,7 +52,7 @@ func (l *Log) deploying(e *parsers.Event, p place) {
 	if found == nil || !l.isWhole(found.At) {
 		return
 	}
-	found.Placed, l.dirty = p, true
+	found.Placed, l.changed = p, true
 	e.SetText(parsers.TaskAttemptID, []byte(found.Attempt))
 	l.learnAttempt(e, p)
 	l.addAttempt(e, p)
@@ -66,15 +73,15 @@ func (l *Log) taskChanged(e *parsers.Event, p place) {
 		return
 	}
 	key, id := subtaskKey(e), text(e, parsers.TaskAttemptID)
-	list := l.file.Deployed[key]
-	if slices.ContainsFunc(list, func(d deployed) bool { return d.Attempt == id }) || list == nil && len(l.file.Deployed) == maxDeployed {
+	list := l.facts.Deployed[key]
+	if slices.ContainsFunc(list, func(d deployed) bool { return d.Attempt == id }) || list == nil && len(l.facts.Deployed) == maxDeployed {
 		return
 	}
-	if l.file.Deployed == nil {
-		l.file.Deployed = map[string][]deployed{}
+	if l.facts.Deployed == nil {
+		l.facts.Deployed = map[string][]deployed{}
 	}
 	list = append(list, deployed{Attempt: id, At: p})
-	l.file.Deployed[key], l.dirty = list[max(0, len(list)-maxDeployments):], true
+	l.facts.Deployed[key], l.changed = list[max(0, len(list)-maxDeployments):], true
 }
 
 // taskReceived takes what a TaskManager says of one of its tasks.
@@ -108,11 +115,11 @@ func (l *Log) addJob(e *parsers.Event, p place) {
 			return
 		}
 	}
-	if l.file.Started.isZero() || !l.file.Started.notAfter(p) || !l.isWhole(l.file.Started) {
+	if l.facts.Started.isZero() || !l.facts.Started.notAfter(p) || !l.isWhole(l.facts.Started) {
 		return
 	}
 	candidates, ok := l.jobsOfTask(e, p)
-	if !ok {
+	if !ok && !l.facts.Crowded {
 		candidates = l.jobsAt(p)
 	}
 	switch slices.Sort(candidates); len(candidates) {
@@ -135,7 +142,7 @@ func (l *Log) jobsOfTask(e *parsers.Event, p place) (jobs []string, ok bool) {
 	number, hasNumber := e.Int(parsers.TaskAttemptNum)
 	for _, a := range index.byTask[taskKey{string(e.Text(parsers.TaskName)), int(subtask)}] {
 		if hasNumber && a.Number >= 0 && a.Number != int(number) || !a.Began.notAfter(p) ||
-			!a.Ended.isZero() && p.At > a.Ended.At+int64(lingering) {
+			!a.Ended.isZero() && !p.before(a.Ended) && !p.lingers(a.Ended) {
 			continue
 		}
 		if a.Owned.isZero() || !a.Owned.notAfter(p) {
@@ -151,9 +158,9 @@ func (l *Log) jobsOfTask(e *parsers.Event, p place) (jobs []string, ok bool) {
 // jobsAt returns the jobs that live on the TaskManager at a place, or did so until just
 // before.
 func (l *Log) jobsAt(p place) (jobs []string) {
-	for _, j := range l.file.Jobs {
-		lives := j.From.notAfter(p) && (j.To.isZero() || p.At <= j.To.At+int64(lingering))
-		if lives && l.file.Started.before(j.From) && !slices.Contains(jobs, j.ID) {
+	for _, j := range l.facts.Jobs {
+		lives := j.From.notAfter(p) && (j.To.isZero() || p.before(j.To) || p.lingers(j.To))
+		if lives && l.facts.Started.before(j.From) && !slices.Contains(jobs, j.ID) {
 			jobs = append(jobs, j.ID)
 		}
 	}

@@ -121,12 +121,16 @@ func (s *sources) add(r *record.Record, key string) *source {
 	file := s.files.get(r.Filename)
 	added := &source{name: r.Filename, tenant: s.files.cfg.TenantKey.ofRecord(r), fields: slices.Clone(r.Fields[:len(s.files.cfg.RecordFields)])}
 	tenant := string(added.tenant)
-	// What is not read from a file is one log for each tag.
-	name := string(r.Filename)
+	// What is not read from a file is one log for each tag; pods can have files of the same
+	// name.
+	name, apart := string(r.Filename), ""
 	if name == "" {
-		name = s.tag + key
+		name = s.tag
 	}
-	added.log = s.pass.Log(string(s.files.cfg.Placement.Labels["cluster"]), name)
+	if !file.known.Has(parsers.Pod) && !file.known.Has(parsers.ContainerID) {
+		apart = key[len(r.Filename):]
+	}
+	added.log = s.pass.Log(string(s.files.cfg.Placement.Labels["cluster"]), name, apart)
 	emit := func(e *parsers.Event) {
 		s.identify(s.tag, added.name, e)
 		s.files.tenants.begin(tenant, e)

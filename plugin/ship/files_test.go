@@ -27,11 +27,11 @@ func TestSources_chunks(t *testing.T) {
 	lines := bytes.Split(bytes.TrimSuffix(log, []byte("\n")), []byte("\n"))
 	flushes := func(chunk int) (n int) {
 		for at := 0; at < len(lines); at += chunk {
-			pass := state.Begin("", true, func(e *parsers.Event, _ bool) {
+			pass := state.Begin(enrich.Teller{SumStalls: true, Emit: func(e *parsers.Event, _ bool) {
 				if e.Kind.Name == "rocksdb_flush_finished" {
 					n++
 				}
-			})
+			}})
 			sources := sources{files: files, pass: pass, identify: func(string, []byte, *parsers.Event) {}}
 			for _, line := range lines[at:min(at+chunk, len(lines))] {
 				sources.of(&record.Record{Filename: []byte("LOG"), Offset: -1}).Record(parsers.Origin{Offset: -1}, line)

@@ -16,6 +16,7 @@ import (
 	"github.com/go-logfmt/logfmt"
 
 	"flink-loki/parsers"
+	"flink-loki/plugin/enrich"
 	"flink-loki/plugin/loki"
 	"flink-loki/test/chunk"
 	"flink-loki/test/fakeloki"
@@ -215,7 +216,7 @@ func (a *agent) run(parts []*part, faults bool, kills int) {
 func (a *agent) finish() {
 	o := a.output
 	batch := &loki.Batch{Placement: o.cfg.Placement}
-	pass := o.kept.state.Begin(o.id, true, func(e *parsers.Event, isMade bool) { o.add(batch, e, isMade) })
+	pass := o.kept.state.Begin(enrich.Teller{ID: o.id, SumStalls: true, Emit: func(e *parsers.Event, isMade bool) { o.add(batch, e, isMade) }})
 	defer pass.Abandon()
 	pass.Finish()
 	if err := pass.End(""); err != nil {

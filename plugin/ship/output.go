@@ -191,7 +191,7 @@ func (o *Output) read(tag string, chunk []byte) (enrich.Fingerprint, [][]byte, e
 		}
 	}
 	batch := &loki.Batch{Placement: o.cfg.Placement, Guard: &o.labels}
-	pass := o.kept.state.Begin(o.id, true, func(e *parsers.Event, isMade bool) { o.add(batch, e, isMade) })
+	pass := o.kept.state.Begin(enrich.Teller{ID: o.id, SumStalls: true, Emit: func(e *parsers.Event, isMade bool) { o.add(batch, e, isMade) }})
 	defer pass.Abandon()
 	if unread := o.render(pass, tag, chunk); len(unread) > 0 {
 		if err := o.dead.write(unread); err != nil {

@@ -121,10 +121,10 @@ func (f *parseFlags) parseFiles(parser *parsers.Parser, stdin io.Reader, names [
 // enrichFiles prints each event of files in the order of their times, with what an agent
 // that reads them knows.
 func (f *parseFlags) enrichFiles(parser *parsers.Parser, stdin io.Reader, names []string, out *printer) error {
-	pass := enrich.NewState(0).Begin("", false, out.print)
+	pass := enrich.NewState(0).Begin(enrich.Teller{Emit: out.print, Complete: true})
 	defer pass.Abandon()
 	err := f.merge(parser, stdin, names, func(l *line) {
-		if log := pass.Log("", l.file); l.isLesson {
+		if log := pass.Log("", l.file, ""); l.isLesson {
 			log.Lesson(l.event)
 		} else {
 			log.Event(l.event)

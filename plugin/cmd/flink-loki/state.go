@@ -102,9 +102,9 @@ func oldestFirst(names []string) ([]string, error) {
 
 // learn reads a file into the state.
 func (f *parseFlags) learn(parser *parsers.Parser, state *enrich.State, cluster, name string) error {
-	pass := state.Begin(enrich.Learner, false, func(*parsers.Event, bool) {})
+	pass := state.Begin(enrich.Teller{ID: enrich.Learner, Emit: func(*parsers.Event, bool) {}})
 	defer pass.Abandon()
-	log := pass.Log(cluster, name)
+	log := pass.Log(cluster, name, "")
 	in, err := f.open(parser, nil, name, log.Event)
 	if err != nil {
 		return err

@@ -1,0 +1,139 @@
+package enrich
+
+import (
+	"time"
+
+	"flink-loki/parsers"
+)
+
+// readFile is what an output has read of one file: file/<output>/<name>.
+type readFile struct {
+	base
+	coverage
+	Newest int64 `json:",omitempty"` // time of its newest event, ns since 1970
+	Events int64 `json:",omitempty"` // places of events whose records have no offset
+}
+
+func (f *readFile) size() int { return 100 + len(f.Spans)*24 }
+
+// reading is the reading of one file in a pass.
+type reading struct {
+	file *readFile
+	id   uint64
+	boot int64 // of the state
+	// hasOffsets says that records tell where they stand.
+	hasOffsets bool
+
+	from, to  int64 // of what the pass has read; from is negative before the first record
+	gap       int64 // the widest between two records that follow each other
+	readAt    int64
+	unbroken  int64 // offset from which on no line is missing
+	wholeHead bool  // nor are there any missing before, in the file that had the name before
+	repeated  int64 // lines before this offset were read before
+	moved     bool  // that there is something to keep
+}
+
+// read returns the reading of a file, which a key names.
+func (p *Pass) read(key string) *reading {
+	if r, ok := p.files[key]; ok {
+		return r
+	}
+	r := &reading{file: ownOf[*readFile](p, "file", key), id: hashName(key), boot: p.state.boot, from: -1}
+	p.files[key] = r
+	return r
+}
+
+// Line notes that a record of the file is read, before the events of it: its offset,
+// negative where it is not known, its length in bytes, and when it was read.
+func (r *reading) Line(offset int64, length int, readAt time.Time) {
+	if offset < 0 {
+		return
+	}
+	if r.from < 0 {
+		r.begin(offset, readAt.UnixNano())
+	} else if offset > r.to {
+		r.gap = max(r.gap, offset-r.to)
+	}
+	r.to = max(r.to, offset+int64(length)+1)
+}
+
+// begin finds out what was read of the file before the pass.
+func (r *reading) begin(offset, readAt int64) {
+	c := &r.file.coverage
+	r.hasOffsets, r.from, r.to, r.readAt, r.moved = true, offset, offset, readAt, true
+	if c.isNew(offset, readAt) {
+		// What was written between a stop and a start of the agent, to the file that had this
+		// name before, may not have been read.
+		c.restart(!c.hasGap() && c.Boot == r.boot)
+	}
+	c.Boot = r.boot
+	r.look(offset)
+}
+
+func (r *reading) look(offset int64) {
+	c := &r.file.coverage
+	r.unbroken, r.repeated = offset, offset
+	if i := c.find(offset); i >= 0 {
+		r.unbroken, r.repeated = c.Spans[i].From, c.Spans[i].To
+	}
+	r.wholeHead = r.unbroken == 0 && (c.Gen == 0 || c.Carries)
+}
+
+// end notes what the pass has read.
+func (r *reading) end(s *State) {
+	if r.from >= 0 {
+		r.file.coverage.add(r.from, r.to+r.gap, r.readAt)
+	}
+	if r.moved {
+		s.touch(r.file)
+	}
+}
+
+// place returns where an event's line stands.
+func (r *reading) place(e *parsers.Event) place {
+	at, ok := e.Time(parsers.Time)
+	if !ok {
+		at = time.Unix(0, r.file.Newest)
+	}
+	if offset := e.Origin.Offset; offset >= 0 && offset < r.repeated && at.UnixNano() > r.file.Newest+int64(time.Second) {
+		// Lines that were read before can't be newer than all lines that were read: this is
+		// another file under the same name, and its beginning is missing.
+		r.file.coverage.restart(false)
+		r.look(offset)
+		r.from = offset
+	}
+	p := place{Log: r.id, Gen: r.file.Gen, Pos: e.Origin.Offset, At: at.UnixNano()}
+	if p.Pos < 0 {
+		r.file.Events++
+		p.Pos, r.moved = r.file.Events, true
+	}
+	if p.At > r.file.Newest {
+		r.file.Newest, r.moved = p.At, true
+	}
+	return p
+}
+
+// isWhole reports whether no line is missing between a place in the file and the present
+// line.
+func (r *reading) isWhole(since place) bool {
+	switch {
+	case !r.hasOffsets:
+		return true
+	case since.Gen != r.file.Gen:
+		return since.Gen < r.file.Gen && r.wholeHead
+	}
+	return since.Pos >= r.unbroken || r.unbroken == 0
+}
+
+// hasGap reports whether lines of the file are missing that may still come.
+func (r *reading) hasGap() bool {
+	if !r.hasOffsets || len(r.file.Spans) == 0 {
+		return false
+	}
+	return r.file.hasGap() || r.from > r.file.Spans[len(r.file.Spans)-1].To+slack
+}
+
+// isRepeated reports whether an event's line was read before the pass.
+func (r *reading) isRepeated(e *parsers.Event) bool {
+	return e.Origin.Offset >= 0 && e.Origin.Offset < r.repeated
+}
