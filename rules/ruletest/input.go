@@ -74,12 +74,12 @@ func (f *File) entries(t *Test) ([]entry, error) {
 		}
 		entries = append(entries, entry{in.Labels, e.Clone(), at})
 	}
-	pass := enrich.NewState(0).Begin("", true, emit)
+	pass := enrich.NewState(0).Begin(enrich.Teller{Emit: emit, SumStalls: true, Complete: true})
 	defer pass.Abandon()
 	for i := range lines {
 		current = i
 		l := &lines[i]
-		if log := pass.Log(l.input.Labels["cluster"], l.file); l.isLesson {
+		if log := pass.Log(l.input.Labels["cluster"], l.file, format(l.input.Labels)); l.isLesson {
 			log.Lesson(l.event)
 		} else {
 			log.Event(l.event)
