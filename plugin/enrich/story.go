@@ -34,8 +34,8 @@ type story struct {
 
 // storyPast is what the line that told a failure first said of the time before.
 type storyPast struct {
-	HasFailures, HasCompleted bool  `json:",omitempty"`
-	Failures, Completed       int64 `json:",omitempty"`
+	HasFailures, HasCompleted bool    `json:",omitempty"`
+	Failures, Completed       int64   `json:",omitempty"`
 	SinceCompleted            float64 // negative where it is not known
 }
 
