@@ -68,10 +68,10 @@ func benchmarkEnrich(b *testing.B, scenario string, plain int) {
 			logs[i] = spread(b, parser, log, plain)
 		}
 	}
-	read := func(source *parsers.Source, log []byte, line func(offset int64, length int)) {
+	read := func(source *parsers.Source, log []byte, line func(offset int64, text []byte)) {
 		offset := int64(0)
 		for text := range bytes.Lines(log) {
-			line(offset, len(text)-1)
+			line(offset, text[:len(text)-1])
 			source.Record(parsers.Origin{Offset: offset}, text[:len(text)-1])
 			offset += int64(len(text))
 		}
@@ -80,7 +80,7 @@ func benchmarkEnrich(b *testing.B, scenario string, plain int) {
 	parsed, emitted := 0, 0
 	parse := func() {
 		for _, log := range logs {
-			read(parser.NewSource(func(*parsers.Event) { parsed++ }), log, func(int64, int) {})
+			read(parser.NewSource(func(*parsers.Event) { parsed++ }), log, func(int64, []byte) {})
 		}
 	}
 	enrich := func() {
@@ -89,7 +89,7 @@ func benchmarkEnrich(b *testing.B, scenario string, plain int) {
 			l := pass.Log("prod", names[i], "")
 			source := parser.NewSource(l.Event)
 			source.Lesson = l.Lesson
-			read(source, log, func(offset int64, length int) { l.Line(offset, length, time.Time{}) })
+			read(source, log, func(offset int64, text []byte) { l.Line(offset, text, time.Time{}) })
 		}
 		pass.Finish()
 		pass.Abandon()

@@ -117,8 +117,7 @@ func (p *Pass) newLog(r *reading, name, cluster string) *Log {
 
 // ownOf returns a fact that each output has of its own, at first what the learner has.
 func ownOf[T fact](p *Pass, kind, name string) T {
-	key := string(p.state.joinKey(kind, [][]byte{[]byte(p.teller.ID), []byte(name)}))
-	_, isKnown := p.state.facts[key]
+	_, isKnown := p.state.facts[string(p.state.joinKey(kind, [][]byte{[]byte(p.teller.ID), []byte(name)}))]
 	own := obtain[T](p.state, kind, []byte(p.teller.ID), []byte(name))
 	if isKnown {
 		return own

@@ -130,7 +130,7 @@ func (s *scenario) without(t testing.TB, f parsers.Field, files ...string) (even
 	defer pass.Abandon()
 	for _, i := range items {
 		log := pass.Log("", i.file, "")
-		log.Line(i.event.Origin.Offset, 0, time.Unix(0, 0))
+		log.Line(i.event.Origin.Offset, nil, time.Unix(0, 0))
 		if !i.lesson {
 			i.event.Drop(f)
 		}

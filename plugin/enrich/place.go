@@ -55,6 +55,8 @@ type coverage struct {
 	Spans []span `json:",omitempty"`
 	// Carries says that nothing is missing between the generation before and this one.
 	Carries bool `json:",omitempty"`
+	// Head is a hash of the file's first line, 0 where it was not read.
+	Head uint64 `json:",omitempty"`
 	// Boot is the run of the agent that read it last.
 	Boot int64 `json:",omitempty"`
 	// ReadAt is when the newest record was read, ns since 1970.
@@ -73,10 +75,10 @@ func (c *coverage) find(offset int64) int {
 	return slices.IndexFunc(c.Spans, func(s span) bool { return s.From <= offset && offset <= s.To+slack })
 }
 
-// isNew reports whether a record at offset 0, read at some time, begins a new file under
-// the same name.
-func (c *coverage) isNew(offset, readAt int64) bool {
-	return offset == 0 && len(c.Spans) > 0 && c.Spans[0].From == 0 && readAt > c.ReadAt
+// isNew reports whether a record at offset 0, read at some time, can begin a new file
+// under the same name.
+func (c *coverage) isNew(readAt int64) bool {
+	return len(c.Spans) > 0 && c.Spans[0].From == 0 && readAt > c.ReadAt
 }
 
 // restart begins a new generation of the file.

@@ -3,6 +3,8 @@ package enrich
 import (
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"flink-loki/parsers"
 )
 
@@ -44,27 +46,31 @@ func (p *Pass) read(key string) *reading {
 }
 
 // Line notes that a record of the file is read, before the events of it: its offset,
-// negative where it is not known, its length in bytes, and when it was read.
-func (r *reading) Line(offset int64, length int, readAt time.Time) {
+// negative where it is not known, its text, and when it was read.
+func (r *reading) Line(offset int64, text []byte, readAt time.Time) {
 	if offset < 0 {
 		return
 	}
 	if r.from < 0 {
-		r.begin(offset, readAt.UnixNano())
+		r.begin(offset, text, readAt.UnixNano())
 	} else if offset > r.to {
 		r.gap = max(r.gap, offset-r.to)
 	}
-	r.to = max(r.to, offset+int64(length)+1)
+	r.to = max(r.to, offset+int64(len(text))+1)
 }
 
 // begin finds out what was read of the file before the pass.
-func (r *reading) begin(offset, readAt int64) {
+func (r *reading) begin(offset int64, text []byte, readAt int64) {
 	c := &r.file.coverage
 	r.hasOffsets, r.from, r.to, r.readAt, r.moved = true, offset, offset, readAt, true
-	if c.isNew(offset, readAt) {
-		// What was written between a stop and a start of the agent, to the file that had this
-		// name before, may not have been read.
-		c.restart(!c.hasGap() && c.Boot == r.boot)
+	if offset == 0 {
+		head := xxhash.Sum64(text)
+		if c.isNew(readAt) && c.Head != head {
+			// What was written between a stop and a start of the agent, to the file that had this
+			// name before, may not have been read.
+			c.restart(!c.hasGap() && c.Boot == r.boot)
+		}
+		c.Head = head
 	}
 	c.Boot = r.boot
 	r.look(offset)

@@ -149,7 +149,7 @@ func TestStalls_chunks(t *testing.T) {
 			log := pass.Log("", "/db/LOG", "")
 			source := parser.NewSource(log.Event)
 			for _, line := range lines[i:min(i+chunk, len(lines))] {
-				log.Line(offset, len(line), time.Unix(int64(i), 0))
+				log.Line(offset, []byte(line), time.Unix(int64(i), 0))
 				source.Record(parsers.Origin{Offset: offset}, []byte(line))
 				offset += int64(len(line)) + 1
 			}

@@ -40,7 +40,7 @@ func (l *lines) read(file string, texts ...string) (events []*parsers.Event) {
 	for _, text := range texts {
 		l.at = l.at.Add(time.Second)
 		line := l.at.UTC().Format("2006-01-02 15:04:05,000 ") + text
-		log.Line(l.pos, len(line), l.at)
+		log.Line(l.pos, []byte(line), l.at)
 		source.Record(parsers.Origin{Offset: l.pos}, []byte(line))
 		l.pos += int64(len(line)) + 1
 	}

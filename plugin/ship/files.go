@@ -93,7 +93,7 @@ func (s *sources) of(r *record.Record) *source {
 	if s.current == nil || !s.current.is(r, s.files.cfg.TenantKey) {
 		s.current = s.find(r)
 	}
-	s.current.log.Line(r.Offset, len(r.Line), r.Time)
+	s.current.log.Line(r.Offset, r.Line, r.Time)
 	return s.current
 }
 

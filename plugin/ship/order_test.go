@@ -201,6 +201,18 @@ func (a *agent) run(parts []*part, faults bool, kills int) {
 			again := p
 			if n := len(p.records); a.rereads {
 				again = &part{file: p.file, records: p.records[a.random.IntN(n):]}
+				if a.random.IntN(2) == 0 { // it has forgotten that it ever read the file
+					again = &part{file: p.file}
+					for _, other := range parts {
+						again.records = append(again.records, other.records...)
+						if other == p {
+							break
+						}
+					}
+					for i := range again.records {
+						again.records[i].Time = time.Now()
+					}
+				}
 			}
 			at := 0
 			if !a.rereads {

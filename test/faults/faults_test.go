@@ -117,7 +117,7 @@ var faults = []fault{
 		s.send(5)
 		s.loki.ClearFaults()
 	}},
-	{name: "no such host, until the agent's configuration is mended", play: func(s *scene) {
+	{name: "no such host until the agent's configuration is mended", play: func(s *scene) {
 		s.must(s.agent.Stop())
 		good := s.options["url"]
 		s.options["url"] = "http://loki.invalid:3100"
@@ -127,7 +127,7 @@ var faults = []fault{
 		s.options["url"] = good
 		s.start()
 	}},
-	{name: "kill -9, again and again", play: func(s *scene) {
+	{name: "kill -9 again and again", play: func(s *scene) {
 		kills := 4
 		if *long {
 			kills = 20

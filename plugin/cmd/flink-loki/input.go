@@ -23,9 +23,9 @@ type input struct {
 	source *parsers.Source
 	line   int
 	offset int64 // of the next line
-	// each is told the offset and length of each line, nil for none: else lines have no
+	// each is told the offset and text of each line, nil for none: else lines have no
 	// offset.
-	each func(offset int64, length int)
+	each func(offset int64, line []byte)
 }
 
 // open opens an input whose events go to emit.
@@ -120,7 +120,7 @@ func (in *input) read() (more bool, err error) {
 		origin, line := parsers.Origin{Line: in.line, Offset: -1}, bytes.TrimSuffix(text, []byte("\n"))
 		if in.each != nil {
 			origin.Offset = in.offset
-			in.each(in.offset, len(line))
+			in.each(in.offset, line)
 		}
 		in.source.Record(origin, line)
 		in.offset += int64(len(text))

@@ -110,7 +110,7 @@ func (f *parseFlags) learn(parser *parsers.Parser, state *enrich.State, cluster,
 		return err
 	}
 	in.source.Lesson = log.Lesson
-	in.each = func(offset int64, length int) { log.Line(offset, length, time.Now()) }
+	in.each = func(offset int64, line []byte) { log.Line(offset, line, time.Now()) }
 	for more := true; more && err == nil; {
 		more, err = in.read()
 	}
