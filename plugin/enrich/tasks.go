@@ -28,7 +28,7 @@ type deployed struct {
 }
 
 // maxDeployments bounds the attempts of one subtask that are remembered for that.
-const maxDeployments = 4
+const maxDeployments = 32
 
 // deploying takes which host an attempt goes to. Up to Flink 1.11 the line does not name
 // the attempt: it is the one of this task that was said to be DEPLOYING just before, if
@@ -39,15 +39,17 @@ func (l *Log) deploying(e *parsers.Event, p place) {
 	}
 	var found *deployed
 	list := l.facts.Deployed[subtaskKey(e)]
-	for i := range list {
-		d := &list[i]
-		if !d.At.before(p) || !d.Placed.isZero() && d.Placed != p {
-			continue
+	if i := slices.IndexFunc(list, func(d deployed) bool { return d.Placed == p }); i >= 0 {
+		found = &list[i] // a line that is read again
+	} else if !l.isRepeated(e) {
+		for i := range list {
+			if d := &list[i]; d.At.before(p) && d.Placed.isZero() {
+				if found != nil {
+					return
+				}
+				found = d
+			}
 		}
-		if found != nil && (found.Placed == p || d.Placed != p) {
-			return
-		}
-		found = d
 	}
 	if found == nil || !l.isWhole(found.At) {
 		return
@@ -69,7 +71,7 @@ func (l *Log) taskChanged(e *parsers.Event, p place) {
 		l.taskReceived(e, p)
 		return
 	}
-	if text(e, parsers.ToState) != "DEPLOYING" || !e.Has(parsers.TaskAttemptID) || e.Has(parsers.TMID) {
+	if text(e, parsers.ToState) != "DEPLOYING" || !e.Has(parsers.TaskAttemptID) || e.Has(parsers.TMID) || l.isRepeated(e) {
 		return
 	}
 	key, id := subtaskKey(e), text(e, parsers.TaskAttemptID)
