@@ -42,6 +42,9 @@ fuzz: ## Fuzz each target for FUZZTIME (default 1m)
 		go test ./$${target%%:*} -run '^$$' -fuzz "^$${target##*:}$$" -fuzztime $(or $(FUZZTIME),1m) || exit 1; \
 	done
 
+faults: build host ## Break everything around the plug-in, and count: LONG=1 for outages of a minute and 20 kills (FLUENT_BIT= as for e2e)
+	go test -count=1 -timeout 60m -v -run TestFaults ./test/faults $(if $(LONG),-long)
+
 lint: ## Check formatting and run staticcheck (offline once the tools are downloaded)
 	@unformatted=$$($(call TOOL,goimports) -local flink-loki -l $(filter %.go,$(GO_FILES))); \
 		test -z "$$unformatted" || { echo "run 'make format' for:"; echo "$$unformatted"; exit 1; }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"flink-loki/test/proc"
@@ -33,7 +32,6 @@ func NewFluentBit(bin, dir string, options Options) (Agent, error) {
 	fmt.Fprintf(&b, `service:
   flush: 1
   grace: 5
-  hot_reload: on
   log_level: info
   storage.path: %[1]s/storage
   storage.sync: normal
@@ -124,24 +122,6 @@ func (f *fluentBit) alive() error {
 	default:
 		return nil
 	}
-}
-
-// Reload lets Fluent Bit read its configuration again, and waits until it has started
-// anew.
-func (f *fluentBit) Reload() error {
-	before := f.logged(ready)
-	if err := f.process.Signal(syscall.SIGHUP); err != nil {
-		return err
-	}
-	for deadline := time.Now().Add(startTimeout); f.logged(ready) == before; time.Sleep(20 * time.Millisecond) {
-		if err := f.alive(); err != nil {
-			return err
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("fluent bit has not reloaded within %v\n%s", startTimeout, tail(f.log.Name()))
-		}
-	}
-	return nil
 }
 
 func (f *fluentBit) Kill() error {

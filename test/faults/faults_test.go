@@ -50,7 +50,6 @@ type fault struct {
 	log  string // of test/logs; empty: 2.3.0/debug-mixed/jobmanager.log
 	// hostOnly faults need an agent that does what it is told.
 	hostOnly bool
-	realOnly bool
 	play     func(*scene)
 }
 
@@ -213,12 +212,6 @@ var faults = []fault{
 		last, next := s.sent[len(s.sent)-1], &s.parts[0]
 		next.First, next.Count, next.Name = last.First, next.Count+last.Count, "again"
 	}},
-	{name: "hot reload in full flow", realOnly: true, play: func(s *scene) {
-		for range 3 {
-			s.send(2)
-			s.must(s.agent.(interface{ Reload() error }).Reload())
-		}
-	}},
 }
 
 const always = 100_000
@@ -234,7 +227,7 @@ func TestFaults(t *testing.T) {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "fault\tsent\tdelivered\ttwice\tlost\t")
 	for _, f := range faults {
-		if f.hostOnly && agent.Real() || f.realOnly && !agent.Real() {
+		if f.hostOnly && agent.Real() {
 			continue
 		}
 		t.Run(f.name, func(t *testing.T) {
