@@ -13,7 +13,7 @@ help: ## Print the targets
 
 build: $(BIN)/out_flink_loki.so $(BIN)/flink-loki ## Build the plug-in and the command-line tool into build/bin
 
-demo: build host loki ## Replay a real log through the plug-in into a real Loki, and see the alert (KEEP=1 leaves Loki up)
+demo: build host loki ## Replay a real log through the plug-in into a real Loki, and see the alert (KEEP=1 leaves Loki up, with Grafana where Docker is)
 	@go run ./test/demo $(if $(KEEP),-keep)
 
 smoke: ## Test what needs no server: under a minute
@@ -24,6 +24,7 @@ test: build host loki ## Test everything, with the race detector, the C host and
 	go vet ./...
 	go test -race -timeout 20m ./...
 	cd test/push && go test ./...
+	cd build/dashboards && go test ./...
 
 rules: $(BIN)/flink-loki $(if $(LOKI_URL)$(LOKI_BIN),,$(BIN)/loki) ## Test the alert rules on raw logs; LOKI_URL= or LOKI_BIN= for another Loki than 2.2.1, METADATA=1 for structured metadata
 	@$(BIN)/flink-loki rules test $(if $(METADATA),--structured-metadata) $(if $(LOKI_URL),--loki-url $(LOKI_URL),--loki-bin $(or $(LOKI_BIN),$(BIN)/loki)) rules/tests/*.yaml
@@ -32,6 +33,7 @@ golden: ## Rewrite the golden files and the generated documentation
 	go test ./parsers -run 'TestGolden' -update
 	go test ./rules -run TestRendered -update
 	go run ./build/generate
+	cd build/dashboards && go run .
 
 bench: build ## Measure: ratios against a baseline of the same run
 	go test ./parsers ./plugin/record ./plugin/enrich -run '^$$' -bench . -benchtime 1s

@@ -57,12 +57,11 @@ func run(keep bool) error {
 	}
 
 	say("Moving the log of a real Flink 2.3.0 cluster to now (test/logs/2.3.0/expired: a slow job, checkpoint timeout 3 s)")
-	parts, err := prepare(dir)
+	parts, err := prepare(dir, demoLogs)
 	if err != nil {
 		return err
 	}
-
-	sent, err := ship(dir, server, parts)
+	sent, err := ship(dir, server, "demo", parts)
 	if err != nil {
 		return err
 	}
@@ -84,12 +83,41 @@ func run(keep bool) error {
 		}
 		showSamples(samples)
 	}
-	return showAlert(ctx, server)
+	if err := showAlert(ctx, server); err != nil || !keep || !hasDocker(ctx) {
+		return err
+	}
+	return showDashboards(ctx, dir, server)
 }
 
-// prepare writes the shifted logs into dir.
-func prepare(dir string) ([]agent.Part, error) {
-	const from = "test/logs/2.3.0/expired"
+// showDashboards starts a Grafana, with more logs in Loki for it to show.
+func showDashboards(ctx context.Context, dir string, server *lokitest.Server) error {
+	say("Starting Grafana in Docker, and replaying more logs for its dashboards")
+	for _, logs := range more {
+		into := filepath.Join(dir, filepath.Base(logs))
+		if err := os.Mkdir(into, 0o700); err != nil {
+			return err
+		}
+		parts, err := prepare(into, logs)
+		if err != nil {
+			return err
+		}
+		if _, err := ship(into, server, filepath.Base(logs), parts); err != nil {
+			return err
+		}
+	}
+	container, err := startGrafana(ctx, server.URL())
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\nGrafana is soon at http://127.0.0.1:3000/dashboards. It ends with: docker stop %s\n", container)
+	return nil
+}
+
+// demoLogs are the logs of the cluster that the demo shows.
+const demoLogs = "test/logs/2.3.0/expired"
+
+// prepare writes the shifted logs of a directory into dir.
+func prepare(dir, from string) ([]agent.Part, error) {
 	names, err := filepath.Glob(from + "/*.[lL][oO][gG]")
 	if err != nil {
 		return nil, err
@@ -112,7 +140,7 @@ func prepare(dir string) ([]agent.Part, error) {
 			return nil, err
 		}
 		lines := strings.Count(string(log), "\n")
-		parts = append(parts, agent.Part{Name: base, File: "/opt/flink/log/" + base, Log: path, First: 1, Count: lines})
+		parts = append(parts, agent.Part{Name: base, File: "/opt/flink/log/" + filepath.Base(from) + "/" + base, Log: path, First: 1, Count: lines})
 		fmt.Printf("  %-40s %5d lines\n", base, lines)
 	}
 	return parts, nil
@@ -120,9 +148,9 @@ func prepare(dir string) ([]agent.Part, error) {
 
 // ship runs an agent with the built plug-in until Loki has the events of all parts. It
 // returns how many lines it was given.
-func ship(dir string, server *lokitest.Server, parts []agent.Part) (lines int, err error) {
+func ship(dir string, server *lokitest.Server, cluster string, parts []agent.Part) (lines int, err error) {
 	a, err := startAgent(dir, agent.Options{
-		"url": server.URL(), "timezone": "UTC", "node": "demo",
+		"url": server.URL(), "timezone": "UTC", "node": "demo", "labels": "cluster=" + cluster,
 		// Loki 2.2.1 wants the entries of a stream in order: one stream a file.
 		"label_keys": "component,event,level,node,filename",
 	})
