@@ -13,7 +13,8 @@ import (
 )
 
 // seldom are the alerts whose group the ruler evaluates every five minutes, which may be now.
-var seldom = []string{"FlinkCheckpointFailuresOnPlatform", "FlinkCheckpointFailuresReported", "FlinkCheckpointFailuresInTotal"}
+var seldom = []string{"FlinkCheckpointFailuresOnPlatform", "FlinkCheckpointFailuresReported", "FlinkCheckpointFailuresInTotal",
+	"FlinkSameSubtaskLate", "FlinkDurationNearTimeout", "FlinkDurationReachesInterval", "FlinkSnapshotStartsLate"}
 
 // TestRuler gives the rules to a real ruler, and the same logs to it and to the tester of
 // rules: both raise the same alerts.

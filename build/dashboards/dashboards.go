@@ -64,9 +64,9 @@ func job() *dashboard.DashboardBuilder {
 		WithPanel(series("Size of the state", "", size, largest("job_name", "checkpoint_completed", ofJob, "state_size_bytes", "$__interval"), "{{job_name}}")).
 		WithPanel(series("Time from one trigger to the next", "Above the configured interval, checkpoints take longer than it.", millis,
 			`max by (job_name) (max_over_time({event=~"checkpoint_(completed|expired|declined)"`+inCluster+` | logfmt`+ofJob+` | unwrap interval_ms | __error__="" [$__interval]))`, "{{job_name}}")).
-		WithRow(row("Durations by phase (the TaskManagers' own lines, which Flink writes at DEBUG)")).
-		WithPanel(series("Start delay", "From the trigger to the start on the task: barriers on their way. From Flink 1.11 on.", millis,
-			largest("task_name", "snapshot_async_started", maybeJob, "start_delay_ms", "$__interval"), "{{task_name}}")).
+		WithRow(row("Durations by phase (TaskManagers' lines, which Flink writes at DEBUG)")).
+		WithPanel(series("Start delay", "From the trigger to the start on the task: barriers on their way. The metric checkpointStartDelayNanos (1.11 and later), where a reporter writes it into the log; its job has a name and no id.", millis,
+			`max by (task_name) (max_over_time({event="metric_reported"`+inCluster+` | logfmt | metric="checkpointStartDelayNanos"`+ofJob+` | unwrap metric_value | __error__="" [$__interval])) / 1000000`, "{{task_name}}")).
 		WithPanel(series("Alignment", "Waiting for the barriers of the other channels.", millis,
 			largest("task_name", "snapshot_sync_finished", maybeJob, "alignment_ms", "$__interval"), "{{task_name}}")).
 		WithPanel(series("Synchronous part", "The task processes nothing meanwhile. Of the state backends, since Flink 1.11 to 1.20 print none of the task.", millis,
