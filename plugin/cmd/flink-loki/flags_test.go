@@ -54,8 +54,16 @@ func TestMain_status(t *testing.T) {
 	f(1, "", `flink-loki: --metrics: ".x" names no metric: give names such as numRestarts`, "parse", "--metrics", "a,.x", "-")
 	f(1, "", `flink-loki: --metrics: of the metrics ["a" "+b"] only some have a "+"`, "parse", "--metrics", "a,+b", "-")
 	f(1, "", "flink-loki: unknown flag: --unrecognized", "parse", "--unrecognized", "-")
-	f(0, "", "no events: are these logs of Flink or RocksDB?", "parse", "-")
 	f(1, "", `flink-loki: unknown command "pars"`, "pars", "-")
+}
+
+// TestParse_noEvents: a log without events is no silence.
+func TestParse_noEvents(t *testing.T) {
+	for stdin, want := range map[string]string{"": "no events", "a line\n": "no events", "\xff\xfea\x00": "UTF-16"} {
+		if _, stderr, _ := runMain(t, stdin, "parse", "-"); !strings.Contains(stderr, want) {
+			t.Errorf("%q: stderr %q", stdin, stderr)
+		}
+	}
 }
 
 func TestParse_jsonKeys(t *testing.T) {
