@@ -232,13 +232,6 @@ var jobManagerKinds = []Kind{
 		},
 	},
 	{
-		Name: "checkpointing_stopped",
-		Doc:  "A job's checkpoint coordinator stops, as the job does: that no checkpoint follows is no fault.",
-		Forms: []Form{
-			{Versions: "1.3-2.3", By: by(coordinator), Text: "Stopping checkpoint coordinator for job {job_id}."},
-		},
-	},
-	{
 		Name: "checkpoint_request_queued", Quiet: true,
 		Doc: "How long a request for a checkpoint waited in the coordinator's queue.",
 		Forms: []Form{
