@@ -39,6 +39,7 @@ golden: ## Rewrite the golden files and the generated documentation
 bench: build ## Measure: ratios against a baseline of the same run
 	go test ./parsers ./plugin/record ./plugin/enrich -run '^$$' -bench . -benchtime 1s
 	go run ./test/bench
+	go run ./test/querycost
 
 fuzz: ## Fuzz each target for FUZZTIME (default 1m)
 	@for target in parsers:FuzzSource parsers:FuzzTemplate parsers:FuzzMetricLine parsers/layout:FuzzLine plugin/record:FuzzDecode; do \

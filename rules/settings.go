@@ -42,7 +42,7 @@ var Settings = []Setting{
 	{Name: "skew_window", Default: "1h", check: duration, Doc: "see skew_checkpoints"},
 	{Name: "near_timeout_ms", Default: "300000", check: number, Doc: "duration of completed checkpoints that is near the timeout (ms); half of Flink's default timeout"},
 	{Name: "rising_percent", Default: "150", check: number, Doc: "of its mean over trend_window, how long checkpoints near the timeout take now"},
-	{Name: "trend_window", Default: "1d", check: duration, Doc: "see rising_percent"},
+	{Name: "trend_window", Default: "6h", check: duration, Doc: "see rising_percent"},
 	{Name: "pauseless_percent", Default: "90", check: number, Doc: "share of the time between triggers that completed checkpoints take"},
 	{Name: "pauseless_window", Default: "1h", check: duration, Doc: "see pauseless_percent; at least three of them are in it"},
 	{Name: "late_start_ms", Default: "30000", check: number, Doc: "from a checkpoint's trigger to its start on a task, by the reported metric (ms)"},
