@@ -234,7 +234,9 @@ func (w *watch) take(s sign) {
 func (w *watch) forget() { w.Ref, w.Stopped, w.Told, w.Overdue, w.due = place{}, false, 0, 0, 0 }
 
 // isReadable reports whether it can be told of the log that lines are absent.
-func (l *Log) isReadable() bool { return l.teller.Complete || l.hasOffsets && !l.hasGap() }
+func (l *Log) isReadable() bool {
+	return l.teller.Complete || l.hasOffsets && !l.hasGap() && (l.from == 0 || l.file.hasHead())
+}
 
 // judge takes in the signs up to a place, and tells what was overdue until then.
 func (l *Log) judge(w *watch, until place) {
