@@ -537,6 +537,8 @@ type Tick struct {
 	At time.Time
 	// Pending reports whether chunks of a tag are known that are not delivered.
 	Pending func(tag string) bool
+	// Owner is told whose file the events are made of that come next.
+	Owner func(owner string)
 }
 
 // Tick tells what has become true by the passing of time, of files that are read as they
@@ -549,6 +551,7 @@ func (p *Pass) Tick(t Tick) {
 		if f.ReadOn == 0 || silent >= maxOverdue || t.Pending(f.Tag) {
 			continue
 		}
+		t.Owner(f.Owner)
 		isLive := f.isLive()
 		at := place{Log: hashName(key), Gen: f.Gen, Pos: math.MaxInt64, At: t.At.Add(-live).UnixNano()}
 		p.tickStories(f, at, t.At, silent)

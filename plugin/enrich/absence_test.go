@@ -146,7 +146,7 @@ func (a *absenceTest) tick() {
 			a.t.Errorf("asked for tag %q", tag)
 		}
 		return a.pending
-	}})
+	}, Owner: func(string) {}})
 	if err := pass.End(""); err != nil {
 		a.t.Fatal(err)
 	}

@@ -21,9 +21,10 @@ type readFile struct {
 	Lag    int64  `json:",omitempty"`
 	ReadOn int64  `json:",omitempty"`
 	Tag    string `json:",omitempty"`
+	Owner  string `json:",omitempty"` // whose the last event was
 }
 
-func (f *readFile) size() int { return 200 + len(f.Tag) + len(f.Spans)*24 }
+func (f *readFile) size() int { return 200 + len(f.Tag) + len(f.Owner) + len(f.Spans)*24 }
 
 // reading is the reading of one file in a pass.
 type reading struct {
@@ -72,6 +73,14 @@ func (r *reading) Line(offset int64, text []byte, readAt time.Time) {
 		r.gap = max(r.gap, offset-r.to)
 	}
 	r.to = max(r.to, offset+int64(len(text))+1)
+}
+
+// Own notes whose the event is that comes next: a tick tells it with what it makes of the
+// file.
+func (r *reading) Own(owner string) {
+	if r.file.Owner != owner {
+		r.file.Owner, r.moved = owner, true
+	}
 }
 
 // begin finds out what was read of the file before the pass.
