@@ -12,7 +12,7 @@ import (
 
 const (
 	hangingJob = "fef61425e149c9b56545204c60d72fcc"
-	otherJob = "0d8f937a188237c74c23f86eaeb589a2"
+	otherJob   = "0d8f937a188237c74c23f86eaeb589a2"
 )
 
 // absenceTest is a JobManager whose log an agent reads. Its clock is moved by hand.
@@ -20,7 +20,6 @@ type absenceTest struct {
 	t       *testing.T
 	state   *State
 	loc     *time.Location
-	parser  *parsers.Parser
 	source  *parsers.Source
 	log     *Log
 	teller  Teller
@@ -200,6 +199,36 @@ func TestAbsence_watermark(t *testing.T) {
 	a.read()
 	a.expect("13:24:01 recovered fef6 by 13 after 10861000 ms")
 	a.checkpoints(1, time.Minute)
+	a.read()
+	a.expect()
+}
+
+// TestAbsence_savepoint: a savepoint is no checkpoint that a job has recovered by.
+func TestAbsence_savepoint(t *testing.T) {
+	a := newAbsenceTest(t, "UTC")
+	a.started(12, time.Minute)
+	a.wait(12 * time.Minute)
+	a.trigger(hangingJob, 13, "SAVEPOINT")
+	a.wait(time.Minute)
+	a.complete(hangingJob, 13)
+	a.read()
+	a.expect("10:23:00 overdue fef6 after 660000 ms, repeat 0, every 60000 ms observed, last 12")
+	a.id = 13
+	a.checkpoints(1, time.Minute)
+	a.read()
+	a.expect("10:26:00 recovered fef6 by 14 after 180000 ms")
+}
+
+// TestAbsence_jobEnds: a job that ends does not recover, nor does another run of it.
+func TestAbsence_jobEnds(t *testing.T) {
+	a := newAbsenceTest(t, "UTC")
+	a.started(12, time.Minute)
+	a.wait(12 * time.Minute)
+	a.jobState(hangingJob, "RUNNING", "CANCELED")
+	a.read()
+	a.expect("10:23:00 overdue fef6 after 660000 ms, repeat 0, every 60000 ms observed, last 12")
+	a.jobState(hangingJob, "CREATED", "RUNNING")
+	a.checkpoints(12, time.Minute)
 	a.read()
 	a.expect()
 }

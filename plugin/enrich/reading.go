@@ -33,7 +33,7 @@ type reading struct {
 	id   uint64
 	tag  string
 	now  time.Time // by the agent's clock, zero where that tells nothing
-	boot int64 // of the state
+	boot int64     // of the state
 	// hasOffsets says that records tell where they stand.
 	hasOffsets bool
 
