@@ -25,6 +25,7 @@ type absenceTest struct {
 	teller  Teller
 	now     time.Time
 	lines   []string // not read yet
+	file    string
 	offset  int64
 	pending bool
 	told    []string // what was made
@@ -33,7 +34,7 @@ type absenceTest struct {
 
 func newAbsenceTest(t *testing.T, zone string) *absenceTest {
 	t.Helper()
-	a := &absenceTest{t: t, state: NewState(0), now: time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)}
+	a := &absenceTest{t: t, state: NewState(0), file: "/log/jobmanager.log", now: time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)}
 	var err error
 	if a.loc, err = time.LoadLocation(zone); err != nil {
 		t.Fatal(err)
@@ -116,7 +117,7 @@ func (a *absenceTest) chunk(offset int64, lines []string) int64 {
 	a.teller.Tag, a.teller.Now = "jm", a.now
 	pass := a.state.Begin(a.teller)
 	defer pass.Abandon()
-	a.log = pass.Log("prod", "/log/jobmanager.log", "")
+	a.log = pass.Log("prod", a.file, "")
 	for _, line := range lines {
 		a.log.Line(offset, []byte(line), a.now)
 		a.source.Record(parsers.Origin{Offset: offset}, []byte(line))
@@ -261,6 +262,48 @@ func TestAbsence_end(t *testing.T) {
 	a.read()
 	a.ticks(100 * time.Hour)
 	a.expect("13:00:00 overdue fef6 after 54000000 ms, repeat 0, every 18000000 ms observed, last 12")
+	a.other()
+	a.read()
+	a.expect()
+}
+
+// TestAbsence_readAgain: lines that are read again say nothing new.
+func TestAbsence_readAgain(t *testing.T) {
+	a := newAbsenceTest(t, "UTC")
+	a.started(12, time.Minute)
+	lines := slices.Clone(a.lines)
+	a.read()
+	a.wait(time.Second)
+	a.ticks(13 * time.Minute)
+	a.expect("10:23:00 overdue fef6 after 660000 ms, repeat 0, every 60000 ms observed, last 12")
+	a.chunk(0, lines)
+	a.ticks(2 * time.Minute)
+	a.expect()
+	a.checkpoints(1, time.Minute)
+	a.read()
+	a.expect("10:28:01 recovered fef6 by 13 after 301000 ms")
+}
+
+// TestAbsence_otherLog: a job that goes on in another log, as that of another JobManager is,
+// is not overdue in the first.
+func TestAbsence_otherLog(t *testing.T) {
+	a := newAbsenceTest(t, "UTC")
+	a.started(12, time.Minute)
+	a.read()
+	first := a.offset
+	a.file, a.offset = "/log/jobmanager-2.log", 0
+	for range 30 {
+		a.checkpoints(1, time.Minute)
+		a.read()
+		a.tick()
+	}
+	a.expect()
+	a.ticks(13 * time.Minute)
+	a.expect("10:53:00 overdue fef6 after 660000 ms, repeat 0, every 60000 ms observed, last 42")
+	a.file, a.offset = "/log/jobmanager.log", first
+	a.other()
+	a.read()
+	a.expect()
 }
 
 // TestAbsence_nearMisses: what looks like a job that hangs, and is none.

@@ -44,6 +44,7 @@ type reading struct {
 	wholeHead bool  // nor are there any missing before, in the file that had the name before
 	repeated  int64 // lines before this offset were read before
 	moved     bool  // that there is something to keep
+	isNoted   bool  // that it was read
 }
 
 // read returns the reading of a file, which a key names.
@@ -61,8 +62,8 @@ func (p *Pass) read(key string) *reading {
 // Line notes that a record of the file is read, before the events of it: its offset,
 // negative where it is not known, its text, and when it was read.
 func (r *reading) Line(offset int64, text []byte, readAt time.Time) {
-	if !r.now.IsZero() {
-		r.file.ReadOn, r.file.Tag, r.moved = r.now.UnixNano(), r.tag, true
+	if !r.isNoted && !r.now.IsZero() {
+		r.file.ReadOn, r.file.Tag, r.moved, r.isNoted = r.now.UnixNano(), r.tag, true, true
 	}
 	if offset < 0 {
 		return

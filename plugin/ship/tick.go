@@ -58,16 +58,15 @@ func (o *Output) tick(pass *enrich.Pass, batch *loki.Batch, chunk []byte) {
 	if at.IsZero() {
 		return
 	}
-	// A tick has no line, whose record could tell a tenant.
-	o.files.tenants.line = ""
 	if isSettled, delay := o.ticks.next(at), o.now().Sub(at); isSettled && delay.Abs() <= maxDelay {
 		pass.Tick(enrich.Tick{
 			At:      at,
 			Pending: func(tag string) bool { return o.kept.journal.Pending(o.renderer, tag) },
 			Owner:   func(owner string) { o.files.tenants.line = owner },
 		})
-		o.files.tenants.line = ""
 	}
+	// A heartbeat has no line, whose record could tell a tenant.
+	o.files.tenants.line = ""
 	o.add(batch, o.heartbeat(at), true)
 }
 

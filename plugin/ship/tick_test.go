@@ -252,13 +252,12 @@ func TestTick_tenant(t *testing.T) {
 	loki := fakeloki.New(fakeloki.Config{MultiTenant: true})
 	a := &tickTest{t: t, loki: loki, Output: newOutput(t, loki, io.Discard, fakeConfig{"tenant_id": "all", "tenant_id_key": "team"})}
 	a.now = func() time.Time { return now.Add(a.after) }
-	a.ticks(3)
 	for i, team := range []string{"red", "blue"} {
 		// Each record is of the time that now is.
 		text := strings.Replace(line(a.after, "INFO", coordinatorClass, "Checkpoint 1 of job "+jobID+" expired before completing."), jobID, fmt.Sprintf("%032d", i+1), 1)
 		flush(a.Output, "flink.jobmanager", appendBody(t, nil, map[string]any{"log": text, "team": team, "filename": "/log/" + team + ".log", "offset": 0}))
 	}
-	a.ticks(3)
+	a.ticks(4)
 	tenants := map[string]map[string]int{}
 	for _, e := range loki.Entries() {
 		if tenants[e.Tenant] == nil {
@@ -266,7 +265,7 @@ func TestTick_tenant(t *testing.T) {
 		}
 		tenants[e.Tenant][e.Labels.Get("event")]++
 	}
-	const want = "map[all:map[agent_heartbeat:6] blue:map[checkpoint_expired:1 checkpoint_failure_summary:1] red:map[checkpoint_expired:1 checkpoint_failure_summary:1]]"
+	const want = "map[all:map[agent_heartbeat:4] blue:map[checkpoint_expired:1 checkpoint_failure_summary:1] red:map[checkpoint_expired:1 checkpoint_failure_summary:1]]"
 	if got := fmt.Sprint(tenants); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
