@@ -23,6 +23,7 @@ smoke: ## Test what needs no server: under a minute
 test: build host loki ## Test everything, with the race detector, the C host and a real Loki 2.2.1
 	go vet ./...
 	go test -race -timeout 20m ./...
+	go test -run State_bounded ./plugin/enrich
 	cd test/push && go test ./...
 
 rules: $(BIN)/flink-loki $(if $(LOKI_URL)$(LOKI_BIN),,$(BIN)/loki) ## Test the alert rules on raw logs; LOKI_URL= or LOKI_BIN= for another Loki than 2.2.1, METADATA=1 for structured metadata
@@ -44,6 +45,9 @@ fuzz: ## Fuzz each target for FUZZTIME (default 1m)
 
 faults: build host ## Break everything around the plug-in, and count: LONG=1 for outages of a minute and 20 kills (FLUENT_BIT= as for e2e)
 	go test -count=1 -timeout 60m -v -run TestFaults ./test/faults $(if $(LONG),-long)
+
+soak: build ## Run a real Fluent Bit for SOAK (default 1h) at 5,000 lines a second with faults: FLUENT_BIT=/path
+	go run ./test/soak -duration $(or $(SOAK),1h)
 
 lint: ## Check formatting and run staticcheck (offline once the tools are downloaded)
 	@unformatted=$$($(call TOOL,goimports) -local flink-loki -l $(filter %.go,$(GO_FILES))); \
@@ -85,4 +89,4 @@ $(BIN)/loki: test/loki221/go.mod test/loki221/go.sum
 	@echo 'building Loki 2.2.1 for tests and demo, which takes about two minutes the first time …'
 	cd test/loki221 && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X github.com/grafana/loki/pkg/build.Version=2.2.1' -o ../../$@ github.com/grafana/loki/cmd/loki
 
-.PHONY: help build demo smoke test rules golden bench fuzz lint vuln check e2e clean format host loki
+.PHONY: help build demo smoke test rules golden bench fuzz faults soak lint vuln check e2e clean format host loki

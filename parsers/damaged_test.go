@@ -192,3 +192,17 @@ func TestDamaged_units(t *testing.T) {
 		t.Errorf("only %d events", events)
 	}
 }
+
+// TestDamaged_blanks: a line that was copied from a web page or a PDF has other blanks.
+func TestDamaged_blanks(t *testing.T) {
+	const line = "2026-11-29 13:36:22,860 INFO  org.apache.flink.runtime.checkpoint.CheckpointCoordinator [] - Checkpoint 3 of job fef61425e149c9b56545204c60d72fcc expired before completing."
+	for _, blank := range []string{"\u00a0", "\u202f"} {
+		var got []string
+		source := newParser(t).NewSource(func(e *Event) { got = append(got, string(e.AppendLogfmt(nil))) })
+		source.Record(Origin{Offset: -1}, []byte("\u200b"+strings.ReplaceAll(line, " ", blank)))
+		source.Flush()
+		if len(got) != 1 || !strings.Contains(got[0], "time=2026-11-29T13:36:22.86Z event=checkpoint_expired") || !strings.Contains(got[0], "checkpoint_id=3 ") {
+			t.Errorf("%q: got %q", blank, got)
+		}
+	}
+}

@@ -75,15 +75,23 @@ func (s *stream) end() {
 
 // text reads a line in any layout.
 func (s *stream) text(origin *Origin, w *layout.Wrapper, text []byte) {
-	l, ok := layout.Shipped(text)
-	if !ok {
-		l, ok = layout.Parse(text, s.source.parser.table.classes.isKnown)
+	l, ok := s.parse(text)
+	if plain, isOdd := layout.PlainBlanks(text); !ok && isOdd {
+		l, ok = s.parse(plain)
 	}
 	if ok {
 		s.begin(origin, w, &l)
 	} else {
 		s.below(origin, text)
 	}
+}
+
+// parse takes a header apart, in any layout.
+func (s *stream) parse(text []byte) (layout.Line, bool) {
+	if l, ok := layout.Shipped(text); ok {
+		return l, true
+	}
+	return layout.Parse(text, s.source.parser.table.classes.isKnown)
 }
 
 // object reads a line that is a JSON object: that of a layout, or an answer of Flink's

@@ -13,7 +13,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -84,6 +86,7 @@ func flinkLokiInit(plugin unsafe.Pointer) C.int {
 			log.Error("the configuration can't be used", "err", err)
 			return nil
 		}
+		tune(cfg)
 		log := ship.NewLogger(os.Stderr, cfg.LogLevel)
 		out, err := ship.New(cfg, log, version)
 		if err != nil {
@@ -99,6 +102,28 @@ func flinkLokiInit(plugin unsafe.Pointer) C.int {
 	}
 	output.FLBPluginSetContext(plugin, inst)
 	return C.int(output.FLB_OK)
+}
+
+var tuning sync.Mutex
+
+// tune gives the Go runtime what an output allows it, unless another one has allowed
+// more or the environment says otherwise.
+func tune(cfg *ship.Config) {
+	tuning.Lock()
+	defer tuning.Unlock()
+	if os.Getenv("GOMAXPROCS") == "" && (!tuned.procs || cfg.MaxProcs > runtime.GOMAXPROCS(0)) {
+		runtime.GOMAXPROCS(min(cfg.MaxProcs, runtime.NumCPU()))
+		tuned.procs = true
+	}
+	if os.Getenv("GOMEMLIMIT") == "" && cfg.MemoryLimit > tuned.memory {
+		debug.SetMemoryLimit(cfg.MemoryLimit)
+		tuned.memory = cfg.MemoryLimit
+	}
+}
+
+var tuned struct {
+	procs  bool
+	memory int64
 }
 
 //export FLBPluginFlushCtx

@@ -40,6 +40,8 @@ func TestParse_parts(t *testing.T) {
 		{"[2026-11-29 13:36:05,010] INFO [main] " + class + " - a", "2026-11-29 13:36:05,010|INFO|main|" + class + "||a"},
 		{"2026-11-29 13:36:05.010 UTC [main] INFO " + class + " - a", "2026-11-29 13:36:05.010 UTC|INFO|main|" + class + "||a"},
 		{"2026-11-29T13:36:05.010+01:00 INFO " + class + " - a", "2026-11-29T13:36:05.010+01:00|INFO||" + class + "||a"},
+		{"2026-11-29 13:36:05.010 CEST WARN  " + class + " - a", "2026-11-29 13:36:05.010 CEST|WARN||" + class + "||a"},
+		{"2026-11-29 13:36:05.010 PST [main] INFO " + class + " - a", "2026-11-29 13:36:05.010 PST|INFO|main|" + class + "||a"},
 		{"20:08:21.088 [Checkpoint Timer] INFO " + class + " - a", "20:08:21.088|INFO|Checkpoint Timer|" + class + "||a"},
 		{"4873 [main] INFO " + class + " [] - a", "|INFO|main|" + class + "||a"},
 		{"1795958442924 INFO " + class + " - a", "1795958442924|INFO||" + class + "||a"},

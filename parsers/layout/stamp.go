@@ -90,8 +90,11 @@ func StampLen(s []byte) int {
 			n = len(f.text)
 			n += decimals(s[n:])
 			if f.year >= 0 {
-				z, _ := zone(s[n:])
-				n += z
+				if z, _ := zone(s[n:]); z > 0 {
+					n += z
+				} else {
+					n += zoneName(s[n:])
+				}
 			}
 			break
 		}
@@ -154,6 +157,25 @@ func zone(s []byte) (n, offset int) {
 		return blank + n, offset
 	}
 	return 0, 0
+}
+
+// zoneName returns the length of the abbreviated name of a zone at the head of s, such as
+// " CET". It tells no offset: several zones have the same one.
+func zoneName(s []byte) int {
+	if len(s) == 0 || s[0] != ' ' {
+		return 0
+	}
+	n := ascii.Span(s[1:], func(c byte) bool { return 'A' <= c && c <= 'Z' })
+	name, rest := s[1:1+n], s[1+n:]
+	if n < 3 || n > 4 || isLevel(name) || len(rest) == 0 || rest[0] != ' ' {
+		return 0
+	}
+	// Before a level, or the bracket of a thread: other words follow a time, too.
+	word, _ := ascii.CutWord(ascii.TrimLeft(rest))
+	if !isLevel(word) && (len(word) == 0 || word[0] != '[') {
+		return 0
+	}
+	return 1 + n
 }
 
 // civil is a time as written.

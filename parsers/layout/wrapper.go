@@ -164,6 +164,24 @@ func CleanHead(line []byte) []byte {
 	return line
 }
 
+// PlainBlanks returns a line with blanks in the place of those that web pages and PDFs
+// put into a copied text, and reports whether there were any.
+func PlainBlanks(line []byte) ([]byte, bool) {
+	found := false
+	for _, odd := range oddBlanks {
+		if bytes.Contains(line, odd.text) {
+			line, found = bytes.ReplaceAll(line, odd.text, odd.plain), true
+		}
+	}
+	return line, found
+}
+
+var oddBlanks = []struct{ text, plain []byte }{
+	{[]byte("\u00a0"), []byte(" ")}, // no-break space
+	{[]byte("\u202f"), []byte(" ")}, // narrow no-break space
+	{[]byte("\u200b"), nil},         // zero width space
+}
+
 // HasColours reports whether a text holds what [Clean] takes out.
 func HasColours(text []byte) bool { return bytes.IndexByte(text, escape) >= 0 }
 

@@ -110,3 +110,32 @@ func benchmarkEnrich(b *testing.B, scenario string, plain int) {
 	}
 	b.ReportMetric(ratio, "x/parse")
 }
+
+// TestPlainLines: lines that are no events, and teach nothing, cost no memory.
+func TestPlainLines(t *testing.T) {
+	parser, err := parsers.New(parsers.Options{Location: time.UTC})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := NewState(0).Begin(Teller{ID: "out", Emit: func(e *parsers.Event, _ bool) { t.Errorf("an event: %s", e.AppendLogfmt(nil)) }})
+	defer pass.Abandon()
+	log := pass.Log("prod", "/log/jobmanager.log", "")
+	source := parser.NewSource(log.Event)
+	source.Lesson = log.Lesson
+	lines := [][]byte{
+		[]byte("2026-11-29 12:00:00,000 INFO  org.apache.flink.runtime.rpc.akka.AkkaRpcService             [] - Starting RPC endpoint."),
+		[]byte("2026-11-29 12:00:00,001 INFO  org.apache.flink.runtime.checkpoint.CheckpointCoordinator    [] - Stopping checkpoint coordinator for job " + jobA + "."),
+		[]byte("\tat org.apache.flink.runtime.rpc.akka.AkkaRpcActor.handleRpcMessage(AkkaRpcActor.java:300)"),
+	}
+	offset := int64(0)
+	allocs := testing.AllocsPerRun(1000, func() {
+		for _, line := range lines {
+			log.Line(offset, line, time.Time{})
+			source.Record(parsers.Origin{Offset: offset}, line)
+			offset += int64(len(line)) + 1
+		}
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+}

@@ -184,8 +184,8 @@ func copyDir(t *testing.T, dir string) string {
 // TestState_bounded: a million attempts of 300 jobs stay within the bound, in memory and
 // on disk; the last 10,000 are known.
 func TestState_bounded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some seconds")
+	if testing.Short() || isRace {
+		t.Skip("takes some seconds, and measures memory")
 	}
 	dir := t.TempDir()
 	s, _, _ := openState(t, dir)

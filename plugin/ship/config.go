@@ -49,9 +49,12 @@ type Config struct {
 	// DeadLetterPath is empty for none; DeadLetterSize in bytes.
 	DeadLetterPath string
 	DeadLetterSize int64
-	Timeout        time.Duration
-	intervals      intervals
-	LogLevel       slog.Level
+	// MaxProcs and MemoryLimit, in bytes, are the Go runtime's in the agent's process.
+	MaxProcs    int
+	MemoryLimit int64
+	Timeout     time.Duration
+	intervals   intervals
+	LogLevel    slog.Level
 	// MetricsListen is where the plugin's own metrics are read, empty for nowhere.
 	MetricsListen string
 
@@ -226,6 +229,14 @@ var Options = []Option{
 		Name: "timeout", Default: "4s", Unit: "duration", local: true,
 		Help: "Bound on everything within one flush. Keep it below Fluent Bit's `Grace` (5 s).",
 		set:  setTimeout,
+	}, {
+		Name: "max_procs", Default: "2", Unit: "number", local: true,
+		Help: "How many cores the plugin may use at a time; of several outputs the highest number counts. `GOMAXPROCS` in the environment goes before.",
+		set:  setMaxProcs,
+	}, {
+		Name: "memory_limit", Default: "256MB", Unit: "bytes", local: true,
+		Help: "From here on the plugin collects garbage at all costs; it is no bound on what it needs. The highest of several outputs counts. `GOMEMLIMIT` in the environment goes before.",
+		set:  setMemoryLimit,
 	}, {
 		Name: "plugin_log_level", Default: "info", Unit: "`error`, `warn`, `info` or `debug`", local: true,
 		Help: "What the plugin itself logs.",
@@ -511,6 +522,25 @@ func setDeadLetterSize(c *Config, v string) error {
 	c.DeadLetterSize = int64(size)
 	return nil
 }
+
+func setMaxProcs(c *Config, v string) (err error) {
+	if c.MaxProcs, err = strconv.Atoi(v); err != nil || c.MaxProcs <= 0 {
+		return errors.New("give a number above 0")
+	}
+	return nil
+}
+
+func setMemoryLimit(c *Config, v string) error {
+	size, err := humanize.ParseBytes(v)
+	if err != nil || size < minMemoryLimit || size > math.MaxInt64 {
+		return errors.New("give a size of 64MB or more")
+	}
+	c.MemoryLimit = int64(size)
+	return nil
+}
+
+// minMemoryLimit is what the state may take, and as much again for a chunk.
+const minMemoryLimit = 64e6
 
 func setLogLevel(c *Config, v string) error {
 	if err := c.LogLevel.UnmarshalText([]byte(v)); err != nil || !slices.Contains(logLevels, c.LogLevel) {

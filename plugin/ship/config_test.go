@@ -222,6 +222,12 @@ func TestReadConfig_refused(t *testing.T) {
 	f("timeout", "soon", "4s")
 	f("timeout", "-1s", "4s")
 	f("timeout", "0", "4s")
+	f("max_label_values", "0", "above 0")
+	f("max_label_values", "many", "above 0")
+	f("dead_letter_size", "0", "64MB")
+	f("dead_letter_size", "big", "64MB")
+	f("max_procs", "0", "above 0")
+	f("memory_limit", "1MB", "64MB or more")
 	f("plugin_log_level", "loud", "debug")
 	f("plugin_log_level", "info+1", "debug")
 }

@@ -124,6 +124,9 @@ func (f *fluentBit) alive() error {
 	}
 }
 
+// Pid returns the id of the agent's process.
+func (f *fluentBit) Pid() int { return f.process.Pid }
+
 func (f *fluentBit) Kill() error {
 	f.process.Kill()
 	return f.log.Close()

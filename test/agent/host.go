@@ -88,7 +88,11 @@ func (h *host) Start() error {
 func (h *host) Send(p Part) (bool, error) {
 	if !h.framed[p.Name] {
 		h.framed[p.Name] = true
-		const recordTime = 1_700_000_000 // the same at each framing
+		info, err := os.Stat(p.Log)
+		if err != nil {
+			return false, err
+		}
+		recordTime := info.ModTime().Unix() // the same at each framing
 		if err := h.tell(fmt.Sprintf("frame %s %s %d %d %s %d\n", p.Name, p.Log, p.First, p.Count, p.File, recordTime)); err != nil {
 			return false, err
 		}

@@ -34,6 +34,9 @@ type Config struct {
 	// MultiTenant is Loki's auth_enabled: the tenant comes from X-Scope-OrgID, and a request without it
 	// gets 401. Otherwise the header is not looked at and the tenant is "fake".
 	MultiTenant bool
+	// Behind takes what is pushed in place of the rules, a real Loki say: the body as sent, under its
+	// headers. It returns the status and text of the answer. Nothing is then stored here.
+	Behind func(header http.Header, body []byte) (status int, text string)
 }
 
 // Loki is an http.Handler for POST /loki/api/v1/push and GET /ready, safe for concurrent use.
@@ -41,6 +44,7 @@ type Loki struct {
 	limits      Limits
 	now         func() time.Time
 	multiTenant bool
+	behind      func(header http.Header, body []byte) (status int, text string)
 	mux         *http.ServeMux
 
 	mu       sync.Mutex
@@ -56,6 +60,7 @@ func New(c Config) *Loki {
 		limits:      DefaultLimits(),
 		now:         c.Now,
 		multiTenant: c.MultiTenant,
+		behind:      c.Behind,
 		mux:         http.NewServeMux(),
 		tenants:     map[string]*tenant{},
 		closed:      make(chan struct{}),

@@ -19,13 +19,13 @@ func (l *Loki) push(w http.ResponseWriter, r *http.Request) {
 	if f != nil && f.play != nil {
 		f.play(l, w, r, n, func() {
 			if refused == nil {
-				_ = l.store(tenantName, streams)
+				_ = l.take(r, tenantName, body, streams)
 			}
 		})
 		return
 	}
 	if refused == nil {
-		refused = l.store(tenantName, streams)
+		refused = l.take(r, tenantName, body, streams)
 	}
 	if refused != nil {
 		l.answered(n, refused.status)
@@ -34,6 +34,17 @@ func (l *Loki) push(w http.ResponseWriter, r *http.Request) {
 	}
 	l.answered(n, http.StatusNoContent)
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// take stores a push, or hands it on.
+func (l *Loki) take(r *http.Request, tenant string, body []byte, streams []Stream) *refusal {
+	if l.behind == nil {
+		return l.store(tenant, streams)
+	}
+	if status, text := l.behind(r.Header, body); status/100 != 2 {
+		return &refusal{status, text}
+	}
+	return nil
 }
 
 // read reads and decodes the body. Seen on 3.7.6: any type but JSON is taken for protobuf, none is 400;

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -25,6 +26,7 @@ import (
 	"flink-loki/parsers"
 	"flink-loki/test/agent"
 	"flink-loki/test/fakeloki"
+	"flink-loki/test/lokitest"
 )
 
 var long = flag.Bool("long", false, "outages of a minute, and 20 kills")
@@ -34,6 +36,8 @@ type scene struct {
 	t       *testing.T
 	dir     string
 	loki    *fakeloki.Loki
+	real    *lokitest.Server // behind it, nil for none
+	cluster string           // label of what is pushed
 	proxy   *toxiproxy.Proxy // in front of Loki
 	options agent.Options
 	agent   agent.Agent
@@ -226,12 +230,13 @@ func TestFaults(t *testing.T) {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "fault\tsent\tdelivered\ttwice\tlost\t")
+	real := realLoki(t)
 	for _, f := range faults {
 		if f.hostOnly && agent.Real() {
 			continue
 		}
 		t.Run(f.name, func(t *testing.T) {
-			s := newScene(t, f.log)
+			s := newScene(t, f.log, real)
 			f.play(s)
 			s.send(len(s.parts))
 			s.settle()
@@ -253,8 +258,44 @@ func TestFaults(t *testing.T) {
 	t.Logf("\n%s", b.String())
 }
 
-func newScene(t *testing.T, log string) *scene {
-	s := &scene{t: t, dir: t.TempDir(), loki: fakeloki.New(fakeloki.Config{}), random: rand.New(rand.NewPCG(1, 2))}
+// realLoki returns a Loki that stands behind the fake one, which then only makes the
+// faults: where LOKI_URL or LOKI_BIN asks for one.
+func realLoki(t *testing.T) *lokitest.Server {
+	if os.Getenv("LOKI_URL") == "" && os.Getenv("LOKI_BIN") == "" {
+		return nil
+	}
+	server, err := lokitest.Start(t.Context(), lokitest.Options{MinMajor: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("behind the faults: Loki %s", server.Version())
+	t.Cleanup(func() { _ = server.Stop() })
+	return server
+}
+
+// forward hands a push on to a real Loki.
+func forward(real *lokitest.Server) func(http.Header, []byte) (int, string) {
+	return func(header http.Header, body []byte) (int, string) {
+		resp, err := http.Post(real.URL()+"/loki/api/v1/push", header.Get("Content-Type"), bytes.NewReader(body))
+		if err != nil {
+			return http.StatusBadGateway, err.Error()
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return http.StatusBadGateway, err.Error()
+		}
+		return resp.StatusCode, string(text)
+	}
+}
+
+func newScene(t *testing.T, log string, real *lokitest.Server) *scene {
+	var config fakeloki.Config
+	if real != nil {
+		config.Behind = forward(real)
+	}
+	s := &scene{t: t, dir: t.TempDir(), loki: fakeloki.New(config), real: real, random: rand.New(rand.NewPCG(1, 2))}
+	s.cluster = fmt.Sprintf("faults-%d", time.Now().UnixNano())
 	server := httptest.NewServer(s.loki)
 	quiet := zerolog.Nop()
 	s.proxy = toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), quiet), "loki", "127.0.0.1:0", strings.TrimPrefix(server.URL, "http://"))
@@ -265,7 +306,7 @@ func newScene(t *testing.T, log string) *scene {
 		server.Close()
 	})
 	s.options = agent.Options{
-		"url": "http://" + s.proxy.Listen, "timezone": "UTC", "timeout": "1s", "labels": "cluster=test",
+		"url": "http://" + s.proxy.Listen, "timezone": "UTC", "timeout": "1s", "labels": "cluster=" + s.cluster,
 		"state_path": filepath.Join(s.dir, "state"), "dead_letter_path": filepath.Join(s.dir, "dead.jsonl"),
 	}
 	s.start()
@@ -426,9 +467,9 @@ var field = regexp.MustCompile(` (event|offset|part|checkpoint_id|job_id|trigger
 // delivered counts what Loki has, by identity.
 func (s *scene) delivered() map[string]int {
 	ids := map[string]int{}
-	for _, e := range s.loki.Entries() {
+	for _, line := range s.lines() {
 		f := map[string]string{}
-		for _, m := range field.FindAllStringSubmatch(" "+e.Line, -1) {
+		for _, m := range field.FindAllStringSubmatch(" "+line, -1) {
 			if f[m[1]] == "" {
 				f[m[1]] = m[2]
 			}
@@ -443,6 +484,25 @@ func (s *scene) delivered() map[string]int {
 		ids[id]++
 	}
 	return ids
+}
+
+// lines returns what Loki has.
+func (s *scene) lines() (all []string) {
+	if s.real == nil {
+		for _, e := range s.loki.Entries() {
+			all = append(all, e.Line)
+		}
+		return all
+	}
+	const most = 5000 // of one query
+	streams, err := s.real.Stored(s.t.Context(), fmt.Sprintf("{cluster=%q}", s.cluster), time.Now().Add(-24*time.Hour), time.Now().Add(12*time.Hour), most)
+	s.must(err)
+	for _, stream := range streams {
+		for _, e := range stream.Entries {
+			all = append(all, e.Line)
+		}
+	}
+	return all
 }
 
 func (s *scene) isThere() bool {

@@ -14,8 +14,8 @@ import (
 	"flink-loki/parsers"
 )
 
-// input is one file whose lines are read. The name "-" is standard input; a name that
-// ends in .gz is unpacked.
+// input is one file whose lines are read. The name "-" is standard input. What is packed
+// by gzip is unpacked.
 type input struct {
 	name   string
 	file   io.Closer
@@ -42,7 +42,7 @@ func (f *parseFlags) open(parser *parsers.Parser, stdin io.Reader, name string, 
 	}
 	if isAuto := strings.EqualFold(f.timezone, "auto"); !isAuto {
 		in.source.WrongZone = func(offset time.Duration) {
-			fmt.Fprintf(os.Stderr, "%s: the file's clock is %s ahead of UTC, and --timezone is %s: give its zone, or auto\n", name, offset, f.timezone)
+			fmt.Fprintf(os.Stderr, "%s: the file's clock is that of UTC%+g h, and --timezone is %s: give its zone, or auto\n", name, offset.Hours(), f.timezone)
 			in.source.WrongZone = nil
 		}
 	} else if name != "-" {
@@ -59,23 +59,27 @@ func (f *parseFlags) open(parser *parsers.Parser, stdin io.Reader, name string, 
 }
 
 func (in *input) openFile(stdin io.Reader) (io.Reader, error) {
-	if in.name == "-" {
-		return stdin, nil
+	content := stdin
+	if in.name != "-" {
+		_ = in.close()
+		file, err := os.Open(in.name)
+		if err != nil {
+			return nil, err
+		}
+		in.file, content = file, file
 	}
-	_ = in.close()
-	file, err := os.Open(in.name)
-	if err != nil {
-		return nil, err
+	buffered := bufio.NewReader(content)
+	switch head, _ := buffered.Peek(2); string(head) {
+	case "\x1f\x8b":
+		unpacked, err := gzip.NewReader(buffered)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", in.name, err)
+		}
+		return unpacked, nil
+	case "\xff\xfe", "\xfe\xff":
+		return nil, fmt.Errorf("%s is UTF-16: convert it first, as by iconv -f UTF-16 -t UTF-8", in.name)
 	}
-	in.file = file
-	if !strings.HasSuffix(in.name, ".gz") {
-		return file, nil
-	}
-	content, err := gzip.NewReader(file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", in.name, err)
-	}
-	return content, nil
+	return buffered, nil
 }
 
 func (in *input) close() error {

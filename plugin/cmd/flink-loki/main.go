@@ -13,6 +13,7 @@ func main() {
 	root := &cobra.Command{
 		Use:           "flink-loki",
 		Short:         "Typed checkpoint events from Flink and RocksDB logs",
+		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

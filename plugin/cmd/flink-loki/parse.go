@@ -56,6 +56,9 @@ of a cluster are best given together: they are read as one, in the order of thei
 			} else {
 				err = f.parseFiles(parser, cmd.InOrStdin(), args, out)
 			}
+			if err == nil && out.events == 0 {
+				fmt.Fprintln(cmd.ErrOrStderr(), "no events: are these logs of Flink or RocksDB? --unrecognised shows lines of theirs that are not known")
+			}
 			return errors.Join(err, out.close())
 		},
 	}

@@ -42,6 +42,7 @@ type printer struct {
 	columns *tabwriter.Writer // nil for formats without
 	render  func(b []byte, e *parsers.Event) []byte
 	pending []printed
+	events  int
 }
 
 type printed struct {
@@ -69,12 +70,16 @@ func (p *printer) write(text []byte) {
 
 // add takes an event.
 func (p *printer) add(e *parsers.Event) {
+	p.events++
 	at, _ := slices.BinarySearchFunc(p.pending, e.Origin.Line+1, func(other printed, line int) int { return other.line - line })
 	p.pending = slices.Insert(p.pending, at, printed{e.Origin.Line, p.render(nil, e)})
 }
 
 // print prints an event.
-func (p *printer) print(e *parsers.Event, _ bool) { p.write(p.render(nil, e)) }
+func (p *printer) print(e *parsers.Event, _ bool) {
+	p.events++
+	p.write(p.render(nil, e))
+}
 
 // release prints the events of the lines before a line.
 func (p *printer) release(line int) {
