@@ -104,18 +104,28 @@ func (w *watch) gone(s *State) {
 	}
 }
 
+// watches returns what the output watches in the log.
+func (l *Log) watches() []*watch {
+	if l.watchIndex == "" {
+		l.watchIndex = (&watch{Output: l.teller.ID, Log: l.name}).index()
+	}
+	return l.state.watches[l.watchIndex]
+}
+
 // watchOf returns the watch of the job that an event is about, nil for none.
-func (l *Log) watchOf(e *parsers.Event, add bool) *watch {
+func (l *Log) watchOf(e *parsers.Event) *watch {
 	key := l.jobKey(e)
 	if key == nil {
 		return nil
 	}
-	parts := [][]byte{[]byte(l.teller.ID), []byte(l.name), l.cluster, key}
-	w := find[*watch](l.state, "watch", parts...)
-	if w == nil && add {
-		w = &watch{Output: l.teller.ID, Log: l.name, Cluster: string(l.cluster), Job: text(e, parsers.JobID), JobKey: string(key)}
-		l.state.put(string(l.state.joinKey("watch", parts)), w)
+	for _, w := range l.watches() {
+		if w.JobKey == string(key) && w.Cluster == string(l.cluster) {
+			l.state.order.MoveToBack(w.held.el)
+			return w
+		}
 	}
+	w := &watch{Output: l.teller.ID, Log: l.name, Cluster: string(l.cluster), Job: text(e, parsers.JobID), JobKey: string(key)}
+	l.state.put(string(l.state.joinKey("watch", [][]byte{[]byte(l.teller.ID), []byte(l.name), l.cluster, key})), w)
 	return w
 }
 
@@ -181,7 +191,7 @@ func (l *Log) watch(e *parsers.Event, p place) {
 		return
 	}
 	if is := signOf(e); is != 0 {
-		if w := l.watchOf(e, true); w != nil {
+		if w := l.watchOf(e); w != nil {
 			id, _ := e.Int(parsers.CheckpointID)
 			w.take(sign{p, is, id})
 			w.File = l.key
@@ -191,7 +201,7 @@ func (l *Log) watch(e *parsers.Event, p place) {
 	if !l.isReadable() {
 		return
 	}
-	for _, w := range l.state.watches[l.teller.ID+"\x00"+l.name] {
+	for _, w := range l.watches() {
 		if len(w.Signs) > 0 || w.due < l.file.Last.At {
 			l.judge(w, l.file.Last)
 		}
@@ -243,7 +253,7 @@ func (l *Log) judge(w *watch, until place) {
 	if !l.isReadable() {
 		return
 	}
-	before := [...]any{len(w.Signs), w.Ref, w.Told, w.Overdue, w.Stopped}
+	hadSigns, ref, told := len(w.Signs), w.Ref, w.Told
 	if !w.Ref.isZero() && !l.isWhole(w.Ref) {
 		w.forget()
 	}
@@ -263,7 +273,7 @@ func (l *Log) judge(w *watch, until place) {
 		}
 	}
 	l.tellOverdue(w, until.At)
-	if before != [...]any{len(w.Signs), w.Ref, w.Told, w.Overdue, w.Stopped} {
+	if hadSigns != len(w.Signs) || ref != w.Ref || told != w.Told { // all else changes with them
 		l.state.touch(w)
 	}
 }
@@ -562,7 +572,7 @@ func (p *Pass) Tick(t Tick) {
 			case silent >= storyTime:
 				l.changed = p.sumStalls(l.facts, place{}, true, false) || l.changed
 			}
-			for _, w := range slices.Clone(p.state.watches[p.teller.ID+"\x00"+l.name]) {
+			for _, w := range slices.Clone(l.watches()) {
 				if isLive && w.File == key {
 					l.judge(w, at)
 				}
@@ -641,7 +651,7 @@ func (p *Pass) finishWatches() {
 	for _, f := range p.ownFiles() {
 		key := strings.TrimPrefix(f.held.key, p.ownPrefix("file"))
 		for _, l := range logs[key] {
-			for _, w := range slices.Clone(p.state.watches[p.teller.ID+"\x00"+l.name]) {
+			for _, w := range slices.Clone(l.watches()) {
 				if w.File == key {
 					l.judge(w, f.Last)
 				}

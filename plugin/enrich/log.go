@@ -84,6 +84,8 @@ type Log struct {
 	cluster []byte
 	parts   map[string]*Log // logs of containers in the same file
 	changed bool
+
+	watchIndex string // empty until it is asked for
 }
 
 // rotation is what log4j, logback and logrotate add to a log's name.
