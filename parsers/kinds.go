@@ -53,6 +53,15 @@ var Kinds = slices.Concat(jobManagerKinds, taskManagerKinds, rocksDBKinds, kafka
 var madeKinds = []Kind{{
 	Name: "checkpoint_failure_summary", Core: true,
 	Doc: "One failed checkpoint in one event, made by the agent when its story is over: what it failed of, which tasks were slow, how many failed in a row.",
+}, {
+	Name: "checkpoint_overdue", Core: true,
+	Doc: "A running job's checkpoints neither complete nor fail any more, made by the agent: for how long, and what was expected. It is told anew, at most three times, after twice the time each.",
+}, {
+	Name: "checkpoint_recovered", Core: true,
+	Doc: "A checkpoint completed after checkpoint_overdue was told, made by the agent: how long it lasted.",
+}, {
+	Name: "agent_heartbeat", Core: true,
+	Doc: "The agent lives, made at each tick: what it has read, sent and given up since its start, so that silence can be told from health.",
 }}
 
 // KindByName returns the kind with that name, nil for none.

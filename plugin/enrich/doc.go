@@ -23,6 +23,10 @@
 // stalls of a database are summed for each minute of its clock. They are made when no
 // line that belongs to them is missing, or after [patience].
 //
+// That a job makes no checkpoints any more is told by the absence of lines, too. It is
+// computed from the signs in a JobManager's log, only where no line is missing, and has
+// the time at which it became true: a later line of the log and a tick tell the same.
+//
 // # What is kept
 //
 // Facts are kept as soon as a chunk is read, delivered or not. They are bounded by size;

@@ -126,6 +126,19 @@ func (j *Journal) Empty() bool {
 	return len(j.entries) == 0
 }
 
+// Pending reports whether a chunk of a tag waits for delivery.
+func (j *Journal) Pending(renderer uint64, tag string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	ofTag := NewFingerprint(renderer, tag, nil)
+	for f := range j.entries {
+		if bytes.Equal(f[:8], ofTag[:8]) { // the part that is of the tag
+			return true
+		}
+	}
+	return false
+}
+
 // Get returns the requests that were rendered for a chunk, with nil for those that
 // [Journal.Delivered] named; nil where there is no entry. An error means that there was
 // one and it can't be read; it is forgotten, and its file set aside.

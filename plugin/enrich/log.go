@@ -17,8 +17,11 @@ type logFile struct {
 	base
 	// Files are those that were read one after the other with nothing missing between.
 	Files []uint64 `json:",omitempty"`
-	// Began is the line that its process wrote first.
-	Began place
+	// Began is the line that its process wrote first, and Starts are all such lines.
+	Began  place
+	Starts []place `json:",omitempty"`
+	// File is the key of the file that was read last.
+	File string `json:",omitempty"`
 
 	// Of a TaskManager: who it is, since when, and the jobs that live or lived there.
 	TM      string `json:",omitempty"`
@@ -47,7 +50,7 @@ type liveJob struct {
 }
 
 func (f *logFile) size() int {
-	n := 300 + len(f.Files)*8 + len(f.Jobs)*160 + len(f.Snapshots)*150 + len(f.Flushes)*80
+	n := 300 + len(f.File) + len(f.Files)*8 + len(f.Starts)*60 + len(f.Jobs)*160 + len(f.Snapshots)*150 + len(f.Flushes)*80
 	for k, v := range f.Properties {
 		n += len(k) + len(v) + 32
 	}
@@ -69,6 +72,7 @@ const (
 	maxProperties = 64
 	maxDeployed   = 4096
 	maxLogFiles   = 32
+	maxStarted    = 16
 )
 
 // Log is one log in a pass.
@@ -80,6 +84,8 @@ type Log struct {
 	cluster []byte
 	parts   map[string]*Log // logs of containers in the same file
 	changed bool
+
+	watchIndex string // empty until it is asked for
 }
 
 // rotation is what log4j, logback and logrotate add to a log's name.
@@ -109,6 +115,9 @@ func (p *Pass) Log(cluster, file, apart string) *Log {
 func (p *Pass) newLog(r *reading, name, cluster string) *Log {
 	l := &Log{Pass: p, reading: r, name: name, cluster: []byte(cluster)}
 	l.facts = ownOf[*logFile](p, "log", name)
+	if l.facts.File != r.key {
+		l.facts.File, l.changed = r.key, true
+	}
 	if p.teller.ID == Learner && !slices.Contains(l.facts.Files, r.id) && len(l.facts.Files) < maxLogFiles {
 		l.facts.Files, l.changed = append(l.facts.Files, r.id), true
 	}
@@ -207,6 +216,7 @@ var lessons = map[string]func(*Log, *parsers.Event, place){
 		l.facts.Properties[string(key)], l.changed = string(value), true
 	},
 	"version_logged": func(l *Log, e *parsers.Event, p place) {
+		l.started(p)
 		if l.facts.Began.before(p) {
 			keep(&l.facts.Version, e, parsers.FlinkVersion)
 			l.facts.Began, l.changed = p, true
@@ -323,5 +333,6 @@ func (l *Log) Event(e *parsers.Event) {
 	}
 	if isJobManager {
 		l.tell(e, p)
+		l.watch(e, p)
 	}
 }

@@ -109,5 +109,10 @@ func (c *coverage) add(from, to, readAt int64) {
 	c.Spans = out
 }
 
+// hasHead reports whether the beginning was read, or does not come any more.
+func (c *coverage) hasHead() bool {
+	return len(c.Spans) > 0 && (c.Spans[0].From == 0 || c.ReadAt-c.Spans[0].Since > int64(patience))
+}
+
 // hasGap reports whether lines between those that were read are missing.
 func (c *coverage) hasGap() bool { return len(c.Spans) > 1 }

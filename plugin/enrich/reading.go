@@ -14,15 +14,26 @@ type readFile struct {
 	coverage
 	Newest int64 `json:",omitempty"` // time of its newest event, ns since 1970
 	Events int64 `json:",omitempty"` // places of events whose records have no offset
+	// Last is the last event of the file, and Lag by how much later it was read than it
+	// was written, in ns. ReadOn is when a line was read last by the agent's clock, and Tag
+	// the chunk's.
+	Last   place
+	Lag    int64  `json:",omitempty"`
+	ReadOn int64  `json:",omitempty"`
+	Tag    string `json:",omitempty"`
+	Owner  string `json:",omitempty"` // whose the last event was
 }
 
-func (f *readFile) size() int { return 100 + len(f.Spans)*24 }
+func (f *readFile) size() int { return 200 + len(f.Tag) + len(f.Owner) + len(f.Spans)*24 }
 
 // reading is the reading of one file in a pass.
 type reading struct {
 	file *readFile
+	key  string
 	id   uint64
-	boot int64 // of the state
+	tag  string
+	now  time.Time // by the agent's clock, zero where that tells nothing
+	boot int64     // of the state
 	// hasOffsets says that records tell where they stand.
 	hasOffsets bool
 
@@ -33,6 +44,7 @@ type reading struct {
 	wholeHead bool  // nor are there any missing before, in the file that had the name before
 	repeated  int64 // lines before this offset were read before
 	moved     bool  // that there is something to keep
+	isNoted   bool  // that it was read
 }
 
 // read returns the reading of a file, which a key names.
@@ -40,7 +52,9 @@ func (p *Pass) read(key string) *reading {
 	if r, ok := p.files[key]; ok {
 		return r
 	}
-	r := &reading{file: ownOf[*readFile](p, "file", key), id: hashName(key), boot: p.state.boot, from: -1}
+	r := &reading{
+		file: ownOf[*readFile](p, "file", key), key: key, id: hashName(key), tag: p.teller.Tag, now: p.teller.Now, boot: p.state.boot, from: -1,
+	}
 	p.files[key] = r
 	return r
 }
@@ -48,6 +62,9 @@ func (p *Pass) read(key string) *reading {
 // Line notes that a record of the file is read, before the events of it: its offset,
 // negative where it is not known, its text, and when it was read.
 func (r *reading) Line(offset int64, text []byte, readAt time.Time) {
+	if !r.isNoted && !r.now.IsZero() {
+		r.file.ReadOn, r.file.Tag, r.moved, r.isNoted = r.now.UnixNano(), r.tag, true, true
+	}
 	if offset < 0 {
 		return
 	}
@@ -57,6 +74,14 @@ func (r *reading) Line(offset int64, text []byte, readAt time.Time) {
 		r.gap = max(r.gap, offset-r.to)
 	}
 	r.to = max(r.to, offset+int64(len(text))+1)
+}
+
+// Own notes whose the event is that comes next: a tick tells it with what it makes of the
+// file.
+func (r *reading) Own(owner string) {
+	if r.file.Owner != owner {
+		r.file.Owner, r.moved = owner, true
+	}
 }
 
 // begin finds out what was read of the file before the pass.
@@ -74,6 +99,14 @@ func (r *reading) begin(offset int64, text []byte, readAt int64) {
 	}
 	c.Boot = r.boot
 	r.look(offset)
+}
+
+// resume finds out what was read of a file that no line is read of in this pass.
+func (r *reading) resume() {
+	if n := len(r.file.Spans); r.from < 0 && n > 0 {
+		r.hasOffsets = true
+		r.look(r.file.Spans[n-1].To)
+	}
 }
 
 func (r *reading) look(offset int64) {
@@ -115,6 +148,12 @@ func (r *reading) place(e *parsers.Event) place {
 	}
 	if p.At > r.file.Newest {
 		r.file.Newest, r.moved = p.At, true
+	}
+	if r.file.Last.before(p) || r.file.Last.isZero() {
+		r.file.Last, r.file.Lag, r.moved = p, 0, true
+		if !r.now.IsZero() {
+			r.file.Lag = r.now.UnixNano() - p.At
+		}
 	}
 	return p
 }

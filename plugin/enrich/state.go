@@ -29,6 +29,7 @@ type State struct {
 	scratch  []byte                   // of the last key
 	stories  map[*checkpoint]struct{} // failures that some output has yet to be told
 	tasks    map[string]*taskIndex    // attempts of TaskManagers, by their log
+	watches  map[string][]*watch      // by output and log
 	store    *store                   // nil in memory
 	lock     *os.File                 // of the store's directory
 	marks    map[string]bool          // of passes, that were not released
@@ -73,6 +74,7 @@ var newFact = map[string]func() fact{
 	"checkpoint": func() fact { return &checkpoint{} },
 	"log":        func() fact { return &logFile{} },
 	"file":       func() fact { return &readFile{} },
+	"watch":      func() fact { return &watch{} },
 }
 
 // NewState returns an empty state in memory. maxBytes bounds it, 0 is [MaxStateBytes].
@@ -83,6 +85,7 @@ func NewState(maxBytes int) *State {
 	return &State{
 		maxBytes: maxBytes, boot: time.Now().UnixNano(),
 		facts: map[string]*held{}, stories: map[*checkpoint]struct{}{}, tasks: map[string]*taskIndex{}, marks: map[string]bool{},
+		watches: map[string][]*watch{},
 	}
 }
 
@@ -189,6 +192,12 @@ type Teller struct {
 	SumStalls bool
 	// Complete says that no lines are missing, nor will come: those of whole files.
 	Complete bool
+	// Tag is that of the chunk, and Now the time at which it is read; the zero time where
+	// files are read that may be old.
+	Tag string
+	Now time.Time
+	// Expect says what is expected of a job's checkpoints, nil where nobody says.
+	Expect func(jobID, jobName string) Expectation
 }
 
 // Begin begins a pass.

@@ -267,6 +267,7 @@ func (p *Pass) Finish() {
 		}
 	}
 	p.tellAll(over, time.Time{})
+	p.finishWatches()
 	prefix := string(p.state.joinKey("log", [][]byte{[]byte(p.teller.ID), nil}))
 	for _, key := range slices.Sorted(maps.Keys(p.state.facts)) {
 		if f, ok := p.state.facts[key].fact.(*logFile); ok && strings.HasPrefix(key, prefix) {

@@ -53,6 +53,7 @@ type Config struct {
 	MaxProcs    int
 	MemoryLimit int64
 	Timeout     time.Duration
+	intervals   intervals
 	LogLevel    slog.Level
 	// MetricsListen is where the plugin's own metrics are read, empty for nowhere.
 	MetricsListen string
@@ -206,6 +207,11 @@ var Options = []Option{
 		Help: "Zone of the times in the logs, which print none. Empty: the agent's zone. " +
 			"`auto`: learnt for each file from lines that tell it, the agent's zone until then.",
 		set: setTimezone,
+	}, {
+		Name: "intervals_path", Unit: "YAML file",
+		Help: "What is expected of the checkpoints of some jobs: a list of `job_name` (a regular expression) or `job_id`, with `interval` and `timeout`. " +
+			"Empty: what the job has shown, else what Flink's configuration in the log says.",
+		set: setIntervals,
 	}, {
 		Name: "state_path", Unit: "directory", local: true,
 		Help: "Where rendered chunks are kept until they are delivered, so that a retry after a restart sends the same bytes. Empty: in memory.",

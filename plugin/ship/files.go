@@ -134,6 +134,7 @@ func (s *sources) add(r *record.Record, key string) *source {
 	emit := func(e *parsers.Event) {
 		s.identify(s.tag, added.name, e)
 		s.files.tenants.begin(tenant, e)
+		added.log.Own(s.files.tenants.line)
 		added.log.Event(e)
 	}
 	added.Source = s.files.parser.NewSource(emit)

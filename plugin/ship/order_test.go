@@ -8,7 +8,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +102,8 @@ func identity(f map[string]string) string {
 	switch {
 	case f["event"] == "checkpoint_failure_summary":
 		return strings.Join([]string{f["event"], f["cluster"], f["job_id"], f["checkpoint_id"], f["trigger_time"]}, " ")
+	case f["event"] == "checkpoint_overdue" || f["event"] == "checkpoint_recovered":
+		return strings.Join([]string{f["event"], f["cluster"], f["job_id"], f["time"]}, " ")
 	case f["stalls"] != "":
 		return strings.Join([]string{f["event"], f["filename"], f["stall_cause"], f["time"][:len("2006-01-02T15:04")]}, " ")
 	}
@@ -334,6 +338,74 @@ func TestOrder_readAgain(t *testing.T) {
 				a.run(parts, false, 3)
 				compare(t, fmt.Sprintf("%s, seed %d", scenario, seed), identities(t, scenario, a.loki), want, ofTrace)
 			}
+		}
+	}
+}
+
+// hangingLog writes a copy of a real log whose jobs hang for a while behind a checkpoint that
+// completed: all later lines are written, and checkpoints triggered, so much later.
+func hangingLog(t *testing.T, scenario string, hang time.Duration) (file string) {
+	t.Helper()
+	log, err := os.ReadFile("../../test/logs/" + scenario + "/jobmanager.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	triggered := regexp.MustCompile(`@ \d{13}\b`)
+	var b strings.Builder
+	completed := 0
+	for line := range strings.Lines(string(log)) {
+		if at, ok := lineTime([]byte(line)); ok && completed >= 5 {
+			const stamp = "2006-01-02 15:04:05,000"
+			line = at.Add(hang).Format(stamp) + line[len(stamp):]
+			line = triggered.ReplaceAllStringFunc(line, func(at string) string {
+				ms, _ := strconv.ParseInt(at[len("@ "):], 10, 64)
+				return fmt.Sprintf("@ %d", ms+hang.Milliseconds())
+			})
+		}
+		if strings.Contains(line, "Completed checkpoint") {
+			completed++
+		}
+		b.WriteString(line)
+	}
+	file = filepath.Join(t.TempDir(), "jobmanager.log")
+	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestOrder_hangs: what is told of a job that hangs does not depend on how its log is cut and
+// in which order the chunks come.
+func TestOrder_hangs(t *testing.T) {
+	for _, scenario := range []string{"1.9.3/normal-full", "1.20.5/tm-killed", "2.3.0/aligned-timeout"} {
+		file := hangingLog(t, scenario, 45*time.Minute)
+		a := newAgent(t, 0)
+		a.run(cut(t, file, func([]byte) bool { return false }), false, 0)
+		want := identities(t, scenario, a.loki)
+		told := map[string]int{}
+		for _, fields := range want {
+			told[fields["event"]+fields["repeat"]]++
+		}
+		if told["checkpoint_overdue0"] == 0 || told["checkpoint_overdue2"] == 0 || told["checkpoint_recovered"] == 0 {
+			t.Errorf("%s: told %v", scenario, told)
+		}
+		for seed := range 3 * seeds() {
+			random := rand.New(rand.NewPCG(seed, 5))
+			a := newAgent(t, seed)
+			parts := cut(t, file, func(line []byte) bool {
+				_, isHeader := lineTime(line)
+				return isHeader && random.IntN(6) == 0
+			})
+			// It is read in a moment: no chunk comes so late that it is not waited for.
+			at := parts[0].at
+			for _, p := range parts {
+				for i := range p.records {
+					at = at.Add(time.Millisecond)
+					p.records[i].Time = at
+				}
+			}
+			a.run(parts, true, 6)
+			compare(t, fmt.Sprintf("%s, seed %d", scenario, seed), identities(t, scenario, a.loki), want, ofTrace)
 		}
 	}
 }

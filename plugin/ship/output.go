@@ -41,6 +41,10 @@ type Output struct {
 	renderer uint64 // tells apart outputs that render a chunk in different ways
 	id       string // the same as text
 
+	now       func() time.Time
+	startedAt time.Time
+	totals    totals
+
 	ctx    context.Context // ends when the output is closed
 	cancel context.CancelFunc
 
@@ -48,6 +52,7 @@ type Output struct {
 	counter enrich.Counter
 	labels  loki.Guard
 	files   files
+	ticks   ticks
 	// Lines that are not known though their class is, by logger.
 	unrecognised map[string]int
 	identified   func(*parsers.Event) // for tests, nil for none
@@ -76,7 +81,7 @@ func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("option dead_letter_path, value %q: %w: name a file that the agent may write", cfg.DeadLetterPath, err), closeKept(cfg.StatePath))
 	}
-	o := &Output{cfg: cfg, log: log, client: client, dead: dead, kept: kept, metrics: metrics, unrecognised: map[string]int{}}
+	o := &Output{now: time.Now, startedAt: time.Now(), cfg: cfg, log: log, client: client, dead: dead, kept: kept, metrics: metrics, unrecognised: map[string]int{}}
 	o.delivery = &loki.Delivery{Client: client, Dead: dead.bury, Log: log, Backoff: loki.DefaultBackoff}
 	o.labels = loki.Guard{Limit: cfg.MaxLabelValues, Log: log}
 	if err := o.serveMetrics(); err != nil {
@@ -191,9 +196,14 @@ func (o *Output) read(tag string, chunk []byte) (enrich.Fingerprint, [][]byte, e
 		}
 	}
 	batch := &loki.Batch{Placement: o.cfg.Placement, Guard: &o.labels}
-	pass := o.kept.state.Begin(enrich.Teller{ID: o.id, SumStalls: true, Emit: func(e *parsers.Event, isMade bool) { o.add(batch, e, isMade) }})
+	pass := o.kept.state.Begin(enrich.Teller{
+		ID: o.id, SumStalls: true, Emit: func(e *parsers.Event, isMade bool) { o.add(batch, e, isMade) },
+		Tag: tag, Now: o.now(), Expect: o.cfg.intervals.expect,
+	})
 	defer pass.Abandon()
-	if unread := o.render(pass, tag, chunk); len(unread) > 0 {
+	if tag == TickTag {
+		o.tick(pass, batch, chunk)
+	} else if unread := o.render(pass, tag, chunk); len(unread) > 0 {
 		if err := o.dead.write(unread); err != nil {
 			return fingerprint, nil, err
 		}
@@ -277,6 +287,7 @@ func (o *Output) add(batch *loki.Batch, e *parsers.Event, isMade bool) {
 		t = time.Now() // neither the line nor the record has one
 	}
 	o.metrics.Count(telemetry.Events, 1, e.Kind.Name)
+	o.totals.events.Add(1)
 	batch.Tenant = o.files.tenants.of(e)
 	batch.Add(e, t)
 }
@@ -292,6 +303,7 @@ func (o *Output) countUnrecognised(file []byte, e *parsers.Event) {
 		logger = "others"
 	}
 	o.metrics.Count(telemetry.Unrecognised, 1, logger)
+	o.totals.unrecognised.Add(1)
 	if o.unrecognised[logger]++; o.unrecognised[logger] == 1 {
 		o.log.Warn("a line of a known logger is not recognised; further ones are only counted",
 			"logger", logger, "file", string(file), "line", string(e.Text(parsers.Message)))

@@ -71,12 +71,16 @@ func (d *deadLetters) total() int {
 // countFlush counts a flush that ends: one that panics is a retry.
 func (o *Output) countFlush(start time.Time, result *Result) {
 	o.metrics.Count(telemetry.Flushes, 1, resultNames[*result])
+	if *result == Retry {
+		o.totals.failedFlushes.Add(1)
+	}
 	o.metrics.Observe(telemetry.FlushDuration, time.Since(start))
 }
 
 // countRead counts what was read of a chunk.
 func (o *Output) countRead(chunk []byte, stats record.Stats) {
 	o.metrics.Count(telemetry.Records, stats.Records)
+	o.totals.records.Add(int64(stats.Records))
 	o.metrics.Count(telemetry.Bytes, len(chunk))
 	o.metrics.Count(telemetry.MalformedPieces, stats.Malformed)
 	o.metrics.Count(telemetry.MalformedBytes, stats.SkippedBytes)

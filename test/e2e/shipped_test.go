@@ -52,6 +52,7 @@ func TestShippedConfiguration(t *testing.T) {
 			}
 			here := filepath.Join(state, filepath.Base(config))
 			text = bytes.ReplaceAll(text, []byte("/usr/lib/fluent-bit/out_flink_loki.so"), []byte(so))
+			text = bytes.ReplaceAll(text, []byte("interval_sec: 60"), []byte("interval_sec: 1"))
 			for name, value := range map[string]string{
 				"FLINK_LOG_DIR": logs, "FLINK_TMP_DIR": state, "FLUENT_BIT_DIR": state, "LOKI_URL": server.URL, "CLUSTER": "test",
 			} { // the file's env section stands above the environment
@@ -77,7 +78,7 @@ func TestShippedConfiguration(t *testing.T) {
 						expired++
 					}
 				}
-				return expired >= 9 && components["taskmanager"] && components["rocksdb"]
+				return expired >= 9 && components["taskmanager"] && components["rocksdb"] && components["agent"]
 			})
 			if expired != 9 {
 				t.Errorf("%d events checkpoint_expired", expired)

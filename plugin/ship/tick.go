@@ -1,0 +1,101 @@
+package ship
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"flink-loki/parsers"
+	"flink-loki/plugin/enrich"
+	"flink-loki/plugin/loki"
+	"flink-loki/plugin/record"
+)
+
+// TickTag is the tag of records that are no log lines, but tell that time passes: those of
+// a dummy input.
+const TickTag = "flink_loki.tick"
+
+const (
+	// settling is how long ticks must have come before they may tell that lines are absent:
+	// after a start, Fluent Bit first reads what was written meanwhile.
+	settling = 2 * time.Minute
+	// maxPause is how long after the one before a tick may come that goes on with it, and how
+	// long after it was made it may be read.
+	maxPause = 5 * time.Minute
+	maxDelay = time.Minute
+)
+
+// ticks is what an output remembers of its ticks.
+type ticks struct {
+	since, last time.Time
+}
+
+// next takes a tick, and reports whether ticks have come for long enough.
+func (t *ticks) next(at time.Time) bool {
+	if pause := at.Sub(t.last); t.last.IsZero() || pause > maxPause || pause < -maxPause {
+		t.since = at
+	}
+	t.last = at
+	return at.Sub(t.since) >= settling
+}
+
+// totals are what a heartbeat counts, since the output was started.
+type totals struct {
+	records, events, unrecognised, failedFlushes atomic.Int64
+}
+
+var heartbeatKind = parsers.KindByName("agent_heartbeat")
+
+// tick reads a chunk of ticks: what has become true by the passing of time, and a
+// heartbeat. Several ticks in one chunk are one.
+func (o *Output) tick(pass *enrich.Pass, batch *loki.Batch, chunk []byte) {
+	var at time.Time
+	record.Decode(chunk, o.cfg.Keys, func(r *record.Record) {
+		if r.Time.After(at) {
+			at = r.Time
+		}
+	})
+	if at.IsZero() {
+		return
+	}
+	if isSettled, delay := o.ticks.next(at), o.now().Sub(at); isSettled && delay.Abs() <= maxDelay {
+		pass.Tick(enrich.Tick{
+			At:      at,
+			Pending: func(tag string) bool { return o.kept.journal.Pending(o.renderer, tag) },
+			Owner:   func(owner string) { o.files.tenants.line = owner },
+		})
+	}
+	// A heartbeat has no line, whose record could tell a tenant.
+	o.files.tenants.line = ""
+	o.add(batch, o.heartbeat(at), true)
+}
+
+func (o *Output) heartbeat(at time.Time) *parsers.Event {
+	e := &parsers.Event{Kind: heartbeatKind, Origin: parsers.Origin{Offset: -1}}
+	e.SetTime(parsers.Time, at)
+	for f, text := range map[parsers.Field]string{
+		parsers.EventName: heartbeatKind.Name, parsers.Component: "agent", parsers.Level: "INFO",
+		parsers.Cluster: string(o.cfg.Placement.Labels["cluster"]),
+	} {
+		e.SetText(f, []byte(text))
+	}
+	pending, _ := o.kept.journal.Size()
+	for f, n := range map[parsers.Field]int64{
+		parsers.UptimeMs:      max(0, at.Sub(o.startedAt).Milliseconds()),
+		parsers.Records:       o.totals.records.Load(),
+		parsers.Events:        o.totals.events.Load(),
+		parsers.Unrecognised:  o.totals.unrecognised.Load(),
+		parsers.FailedFlushes: o.totals.failedFlushes.Load(),
+		parsers.DeadLetters:   int64(o.dead.total()),
+		parsers.Files:         int64(len(o.files.byName)),
+		parsers.PendingChunks: int64(pending),
+	} {
+		if parsers.Fields[f].Type == parsers.Number {
+			e.SetNumber(f, float64(n))
+		} else {
+			e.SetInt(f, n)
+		}
+	}
+	e.SetText(parsers.Message, fmt.Appendf(nil, "%d records read of %d files, %d events sent", o.totals.records.Load(), len(o.files.byName), o.totals.events.Load()))
+	return e
+}
