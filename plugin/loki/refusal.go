@@ -30,6 +30,13 @@ const adjustedMark = " time_adjusted=true"
 func mend(r *Request, refused *StatusError) (mended []*Request, what string) {
 	text := refused.Body
 	switch {
+	case farBehind.MatchString(text) && r.isDelayed():
+		// Loki before 2.4 wants strict order there, too: behind all that it can have by now.
+		now := refused.Date
+		if !now.IsZero() {
+			now = now.Add(time.Second)
+		}
+		return r.adjust(r.isFarBehind(text), now), "entries out of order get the time when they were read"
 	case farBehind.MatchString(text):
 		return r.delay(text), "entries too far behind their stream get a stream of their own"
 	case tooNew.MatchString(text):
@@ -65,24 +72,7 @@ func isBefore(oldest time.Time) func(*Entry) bool {
 // delay moves the entries that are too far behind to streams with the label delayed: one
 // for each hour, so that they are never far behind each other.
 func (r *Request) delay(text string) []*Request {
-	if strings.Contains(r.Labels, delayedLabel+"=") {
-		return nil
-	}
-	limit := oldest(text)
-	named := map[time.Time]bool{}
-	var last time.Time
-	for _, m := range namedEntry.FindAllStringSubmatch(text, -1) {
-		if t, err := time.Parse("2006-01-02 15:04:05.999999999", m[1]); err == nil {
-			named[t] = true
-			if t.After(last) {
-				last = t
-			}
-		}
-	}
-	late, others := r.take(func(e *Entry) bool {
-		// Loki before 2.4 tells no limit, but the first few entries.
-		return e.Time.Before(limit) || named[e.Time] || limit.IsZero() && !e.Time.After(last)
-	})
+	late, others := r.take(r.isFarBehind(text))
 	if len(late) == 0 {
 		return nil
 	}
@@ -104,6 +94,28 @@ func (r *Request) delay(text string) []*Request {
 }
 
 const delayedLabel = "delayed"
+
+func (r *Request) isDelayed() bool { return strings.Contains(r.Labels, delayedLabel+"=") }
+
+// isFarBehind returns whether an entry is one of those that a refusal says are too far
+// behind.
+func (r *Request) isFarBehind(text string) func(*Entry) bool {
+	limit := oldest(text)
+	named := map[time.Time]bool{}
+	var last time.Time
+	for _, m := range namedEntry.FindAllStringSubmatch(text, -1) {
+		if t, err := time.Parse("2006-01-02 15:04:05.999999999", m[1]); err == nil {
+			named[t] = true
+			if t.After(last) {
+				last = t
+			}
+		}
+	}
+	return func(e *Entry) bool {
+		// Loki before 2.4 tells no limit, but the first few entries.
+		return e.Time.Before(limit) || named[e.Time] || limit.IsZero() && !e.Time.After(last)
+	}
+}
 
 // addLabel adds a label whose value needs no quoting.
 func addLabel(labels, name, value string) string {
