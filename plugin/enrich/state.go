@@ -138,7 +138,7 @@ func (s *State) touch(f fact) {
 		h.changed = true
 		s.changed = append(s.changed, h)
 	}
-	const overhead = 330 // of the maps, the list and the key
+	const overhead = 400 // of the maps, the list and the key
 	size := f.size() + len(h.key) + overhead
 	s.bytes += size - h.size
 	h.size = size
