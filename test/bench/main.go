@@ -163,13 +163,15 @@ func writeLog(path string, size, share int) (lines, events int, err error) {
 		log = replay.Shift(log, time.Since(replay.Last(log)).Truncate(time.Millisecond))
 		for line := range bytes.Lines(log) {
 			line = bytes.Clone(line)
-			isEvent := false
-			source := parser.NewSource(func(e *parsers.Event) { isEvent = !e.Kind.Quiet })
+			isEvent, isPlain := false, true // plain: neither an event, one that is sent on demand included, nor a lesson
+			source := parser.NewSource(func(e *parsers.Event) { isEvent, isPlain = !e.Kind.Quiet, false })
+			source.Lesson = func(*parsers.Event) { isPlain = false }
 			source.Record(parsers.Origin{}, bytes.TrimSuffix(line, []byte("\n")))
 			source.Flush()
-			if isEvent {
+			switch {
+			case isEvent:
 				eventful = append(eventful, line)
-			} else {
+			case isPlain:
 				plain = append(plain, line)
 			}
 		}
