@@ -555,7 +555,7 @@ type Tick struct {
 // are written, or that say nothing: a backlog tells it itself.
 func (p *Pass) Tick(t Tick) {
 	logs := p.logsByFile()
-	for _, f := range p.ownFiles() {
+	for _, f := range ownFacts[*readFile](p, "file") {
 		key := strings.TrimPrefix(f.held.key, p.ownPrefix("file"))
 		silent := t.At.Sub(time.Unix(0, f.ReadOn))
 		if f.ReadOn == 0 || silent >= maxOverdue || t.Pending(f.Tag) {
@@ -591,37 +591,30 @@ func (p *Pass) ownPrefix(kind string) string {
 	return string(p.state.joinKey(kind, [][]byte{[]byte(p.teller.ID), nil}))
 }
 
-// ownFiles returns the files that the output has read, in an order.
-func (p *Pass) ownFiles() (files []*readFile) {
-	prefix := p.ownPrefix("file")
+// ownFacts returns the facts of a kind that are the output's own, in the order of their keys.
+func ownFacts[F fact](p *Pass, kind string) (own []F) {
+	prefix := p.ownPrefix(kind)
 	for key, h := range p.state.facts {
-		if f, ok := h.fact.(*readFile); ok && strings.HasPrefix(key, prefix) {
-			files = append(files, f)
+		if f, ok := h.fact.(F); ok && strings.HasPrefix(key, prefix) {
+			own = append(own, f)
 		}
 	}
-	slices.SortFunc(files, func(a, b *readFile) int { return cmp.Compare(a.held.key, b.held.key) })
-	return files
+	slices.SortFunc(own, func(a, b F) int { return cmp.Compare((*a.where()).key, (*b.where()).key) })
+	return own
 }
 
 // logsByFile returns the output's logs, by the keys of the files that hold them.
 func (p *Pass) logsByFile() map[string][]*Log {
 	prefix := p.ownPrefix("log")
-	var keys []string
-	for key, h := range p.state.facts {
-		if _, ok := h.fact.(*logFile); ok && strings.HasPrefix(key, prefix) {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
 	logs := map[string][]*Log{}
-	for _, key := range keys {
-		file := p.state.facts[key].fact.(*logFile).File
+	for _, l := range ownFacts[*logFile](p, "log") {
+		file := l.File
 		if p.state.facts[p.ownPrefix("file")+file] == nil {
 			continue
 		}
 		r := p.read(file)
 		r.resume()
-		logs[file] = append(logs[file], p.newLog(r, key[len(prefix):], ""))
+		logs[file] = append(logs[file], p.newLog(r, strings.TrimPrefix(l.held.key, prefix), ""))
 	}
 	return logs
 }
@@ -635,7 +628,7 @@ func (p *Pass) tickStories(f *readFile, at place, now time.Time, silent time.Dur
 	isLive := f.isLive()
 	var over []*checkpoint
 	for c := range p.state.stories {
-		if told, seen := c.Told[p.teller.ID]; !seen || told || c.Counted.Log != at.Log {
+		if !c.isUntold(p.teller.ID) || c.Counted.Log != at.Log {
 			continue
 		}
 		if isLive && now.Sub(time.Unix(0, c.Counted.At)) >= wait || silent >= wait {
@@ -648,7 +641,7 @@ func (p *Pass) tickStories(f *readFile, at place, now time.Time, silent time.Dur
 // finishWatches tells what was overdue up to the last lines.
 func (p *Pass) finishWatches() {
 	logs := p.logsByFile()
-	for _, f := range p.ownFiles() {
+	for _, f := range ownFacts[*readFile](p, "file") {
 		key := strings.TrimPrefix(f.held.key, p.ownPrefix("file"))
 		for _, l := range logs[key] {
 			for _, w := range slices.Clone(l.watches()) {

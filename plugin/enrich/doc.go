@@ -9,7 +9,7 @@
 // that told it:
 //
 //   - facts of one line (an attempt is this task on that host, a slot is this job's) are
-//     true wherever they are used;
+//     used at their own line and behind it, never before;
 //   - a checkpoint's ends are the set of lines that told them. What an event says of the
 //     past (failures in a row, the last completed checkpoint) is computed from the ends
 //     that stand before the event's own place: it is the same whenever it is asked;

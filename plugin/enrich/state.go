@@ -134,14 +134,19 @@ func (s *State) put(key string, f fact) {
 // touch notes that a fact has changed.
 func (s *State) touch(f fact) {
 	h := *f.where()
-	if !h.changed {
-		h.changed = true
-		s.changed = append(s.changed, h)
-	}
+	s.mark(h)
 	const overhead = 400 // of the maps, the list and the key
 	size := f.size() + len(h.key) + overhead
 	s.bytes += size - h.size
 	h.size = size
+}
+
+// mark notes that the store has yet to be told of a change.
+func (s *State) mark(h *held) {
+	if !h.changed {
+		h.changed = true
+		s.changed = append(s.changed, h)
+	}
 }
 
 // shrink forgets the facts that were not used for the longest time, until the state is
@@ -157,10 +162,7 @@ func (s *State) drop(h *held) {
 	delete(s.facts, h.key)
 	s.order.Remove(h.el)
 	s.bytes -= h.size
-	if !h.changed {
-		h.changed = true
-		s.changed = append(s.changed, h)
-	}
+	s.mark(h)
 	h.fact.gone(s)
 }
 

@@ -3,7 +3,6 @@ package enrich
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -124,6 +123,12 @@ func (l *Log) tellStory(c *checkpoint, e *parsers.Event, how int, p place) {
 	}
 }
 
+// isUntold reports whether an output has yet to be told of the checkpoint's failure.
+func (c *checkpoint) isUntold(output string) bool {
+	told, seen := c.Told[output]
+	return seen && !told
+}
+
 // follow follows a checkpoint whose failure an output has yet to be told.
 func (s *State) follow(c *checkpoint) {
 	for _, told := range c.Told {
@@ -212,7 +217,7 @@ func (l *Log) tell(e *parsers.Event, p place) {
 	for c := range l.state.stories {
 		// The job may have gone on in another log.
 		isOurs := c.Counted.Log == l.id || c.job == j || c.Run != c.job.Run
-		if told, seen := c.Told[l.teller.ID]; seen && !told && isOurs && l.isOver(c, p) {
+		if c.isUntold(l.teller.ID) && isOurs && l.isOver(c, p) {
 			over = append(over, c)
 		}
 	}
@@ -262,18 +267,15 @@ func (s *story) lateTasks() (n int) {
 func (p *Pass) Finish() {
 	var over []*checkpoint
 	for c := range p.state.stories {
-		if told, seen := c.Told[p.teller.ID]; seen && !told {
+		if c.isUntold(p.teller.ID) {
 			over = append(over, c)
 		}
 	}
 	p.tellAll(over, time.Time{})
 	p.finishWatches()
-	prefix := string(p.state.joinKey("log", [][]byte{[]byte(p.teller.ID), nil}))
-	for _, key := range slices.Sorted(maps.Keys(p.state.facts)) {
-		if f, ok := p.state.facts[key].fact.(*logFile); ok && strings.HasPrefix(key, prefix) {
-			p.sumStalls(f, place{}, true, false)
-			p.state.touch(f)
-		}
+	for _, f := range ownFacts[*logFile](p, "log") {
+		p.sumStalls(f, place{}, true, false)
+		p.state.touch(f)
 	}
 }
 
