@@ -45,6 +45,16 @@ type Origin struct {
 	URL []byte
 }
 
+// Made returns an event of the kind that no line tells, and that the agent makes.
+func (k *Kind) Made(component, level string, at time.Time) *Event {
+	e := &Event{Kind: k, Origin: Origin{Offset: -1}}
+	e.SetTime(Time, at)
+	e.SetText(EventName, []byte(k.Name))
+	e.SetText(Component, []byte(component))
+	e.SetText(Level, []byte(level))
+	return e
+}
+
 // Reset empties the event.
 func (e *Event) Reset() {
 	e.Kind = nil

@@ -58,7 +58,7 @@ var madeKinds = []Kind{{
 	Doc: "A running job's checkpoints neither complete nor fail any more, made by the agent: for how long, and what was expected. It is told anew, at most three times, after twice the time each.",
 }, {
 	Name: "checkpoint_recovered", Core: true,
-	Doc: "A checkpoint completed after checkpoint_overdue was told, made by the agent: how long it lasted.",
+	Doc: "Checkpoints are not overdue any more, made by the agent: how long they were. One completed, or, where checkpoint_id is absent, the job, its JobManager or the log has ended.",
 }, {
 	Name: "agent_heartbeat", Core: true,
 	Doc: "The agent lives, made at each tick: what it has read, sent and given up since its start, so that silence can be told from health.",

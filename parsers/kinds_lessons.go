@@ -66,6 +66,14 @@ var lessons = []Kind{
 			{Versions: "1.3-2.3", By: by(environment, runner), Text: "Starting {} (Version: {flink_version}, {}"},
 		},
 	},
+	{
+		Name: "process_ended",
+		Doc:  "The process that writes the log was told to end, and its jobs do not run there any more.",
+		Forms: []Form{
+			{Versions: "1.3-2.3", By: by(environment), Text: "RECEIVED SIGNAL {}: SIG{}. Shutting down as requested."},
+			{Versions: "1.5-2.3", By: by(environment), Text: "Shutting {} down with application status {}. Diagnostics {}"},
+		},
+	},
 }
 
 // unrecognised is the kind of lines that a class of [Kinds] wrote and that no statement

@@ -61,7 +61,7 @@ const (
 	signTask                          // a task changes its state
 	signRunning                       // the job runs
 	signStopped                       // it does not
-	signOver                          // and will not any more
+	signOver                          // and will not any more, in this process
 )
 
 const (
@@ -129,12 +129,12 @@ func (l *Log) watchOf(e *parsers.Event) *watch {
 	return w
 }
 
-// started takes that a process begins to write the log: what ran before does not.
-func (l *Log) started(p place) {
-	if !slices.Contains(l.facts.Starts, p) {
-		starts := append(l.facts.Starts, p)
-		slices.SortFunc(starts, comparePlaces)
-		l.facts.Starts, l.changed = starts[max(0, len(starts)-maxStarted):], true
+// bound takes that a process begins or ends to write the log: what ran before does not.
+func (l *Log) bound(p place) {
+	if !slices.Contains(l.facts.Bounds, p) {
+		bounds := append(l.facts.Bounds, p)
+		slices.SortFunc(bounds, comparePlaces)
+		l.facts.Bounds, l.changed = bounds[max(0, len(bounds)-maxBounds):], true
 	}
 }
 
@@ -257,9 +257,9 @@ func (l *Log) judge(w *watch, until place) {
 	if !w.Ref.isZero() && !l.isWhole(w.Ref) {
 		w.forget()
 	}
-	for _, start := range l.facts.Starts {
-		if start.notAfter(until) && (len(w.Signs) > 0 && w.Signs[0].At.before(start) || !w.Taken.isZero() && w.Taken.before(start)) {
-			w.take(sign{At: start, Is: signStopped})
+	for _, bound := range l.facts.Bounds {
+		if bound.notAfter(until) && (len(w.Signs) > 0 && w.Signs[0].At.before(bound) || !w.Taken.isZero() && w.Taken.before(bound)) {
+			w.take(sign{At: bound, Is: signOver})
 		}
 	}
 	for len(w.Signs) > 0 && w.Signs[0].At.notAfter(until) {
@@ -283,7 +283,7 @@ func (l *Log) takeIn(w *watch, s sign) {
 	switch s.Is {
 	case signCompleted:
 		if c := l.jobOfWatch(w).find(s.ID); c == nil || !c.Savepoint {
-			l.tellRecovered(w, s)
+			l.tellRecovered(w, s.At.At, &s.ID)
 		}
 		w.Stopped = false
 	case signRunning:
@@ -291,7 +291,8 @@ func (l *Log) takeIn(w *watch, s sign) {
 	case signStopped:
 		w.Stopped = true
 	case signOver:
-		w.Stopped, w.Overdue = true, 0
+		l.tellRecovered(w, s.At.At, nil)
+		w.Stopped = true
 	}
 	w.Ref, w.Told, w.due = s.At, 0, 0
 }
@@ -443,14 +444,11 @@ func (j *job) observe(p place) (o observed) {
 
 // made returns an event that is made of a watch.
 func (w *watch) made(kind *parsers.Kind, level string, j *job, at int64) *parsers.Event {
-	e := &parsers.Event{Kind: kind, Origin: parsers.Origin{Offset: -1}}
-	e.SetTime(parsers.Time, time.Unix(0, at))
-	fill(e, parsers.EventName, kind.Name)
-	fill(e, parsers.Component, "jobmanager")
-	fill(e, parsers.Level, level)
+	e := kind.Made("jobmanager", level, time.Unix(0, at))
 	fill(e, parsers.Cluster, w.Cluster)
 	fill(e, parsers.JobID, w.Job)
 	fill(e, parsers.JobName, j.Name)
+	e.SetInt(parsers.OverdueSince, w.Overdue/int64(time.Millisecond))
 	return e
 }
 
@@ -486,17 +484,22 @@ func (l *Log) overdue(w *watch, j *job, x expected, at int64) *parsers.Event {
 	return e
 }
 
-// tellRecovered tells that a checkpoint completed after some were overdue.
-func (l *Log) tellRecovered(w *watch, s sign) {
+// tellRecovered tells that checkpoints are not overdue any more: at a time one completed,
+// or, where none is given, the job or its process has ended.
+func (l *Log) tellRecovered(w *watch, at int64, completed *int64) {
 	if w.Overdue == 0 {
 		return
 	}
 	j := l.jobOfWatch(w)
-	lasted := time.Duration(s.At.At - w.Overdue)
-	e := w.made(recoveredKind, "INFO", j, s.At.At)
-	e.SetInt(parsers.CheckpointID, s.ID)
+	name, lasted := cmp.Or(j.Name, w.Job), time.Duration(at-w.Overdue)
+	e := w.made(recoveredKind, "INFO", j, at)
 	setMs(e, parsers.OverdueMs, float64(lasted)/1e6)
-	fill(e, parsers.Message, fmt.Sprintf("Checkpoint %d of job %s completed; checkpoints were overdue for %v", s.ID, cmp.Or(j.Name, w.Job), round(lasted)))
+	message := fmt.Sprintf("Job %s has ended", name)
+	if completed != nil {
+		e.SetInt(parsers.CheckpointID, *completed)
+		message = fmt.Sprintf("Checkpoint %d of job %s completed", *completed, name)
+	}
+	fill(e, parsers.Message, fmt.Sprintf("%s; checkpoints were overdue for %v", message, round(lasted)))
 	w.Overdue = 0
 	l.teller.Emit(e, true)
 }
@@ -549,6 +552,8 @@ type Tick struct {
 	Pending func(tag string) bool
 	// Owner is told whose file the events are made of that come next.
 	Owner func(owner string)
+	// Exists reports whether there is a file of a name.
+	Exists func(file string) bool
 }
 
 // Tick tells what has become true by the passing of time, of files that are read as they
@@ -562,7 +567,7 @@ func (p *Pass) Tick(t Tick) {
 			continue
 		}
 		t.Owner(f.Owner)
-		isLive := f.isLive()
+		isLive, isRemoved := f.isLive(), p.isRemoved(f, key, t.Exists)
 		at := place{Log: hashName(key), Gen: f.Gen, Pos: math.MaxInt64, At: t.At.Add(-live).UnixNano()}
 		p.tickStories(f, at, t.At, silent)
 		for _, l := range logs[key] {
@@ -573,7 +578,11 @@ func (p *Pass) Tick(t Tick) {
 				l.changed = p.sumStalls(l.facts, place{}, true, false) || l.changed
 			}
 			for _, w := range slices.Clone(l.watches()) {
-				if isLive && w.File == key {
+				switch {
+				case w.File != key:
+				case isRemoved:
+					l.abandon(w, t.At)
+				case isLive:
 					l.judge(w, at)
 				}
 			}
@@ -581,6 +590,27 @@ func (p *Pass) Tick(t Tick) {
 				p.state.touch(l.facts)
 			}
 		}
+	}
+}
+
+// isRemoved reports whether the file that a key names was there at an earlier tick and is
+// not any more.
+func (p *Pass) isRemoved(f *readFile, key string, exists func(file string) bool) bool {
+	name, _, _ := strings.Cut(key, "\x00")
+	isThere := exists(name)
+	if isThere && !f.Seen {
+		f.Seen = true
+		p.state.touch(f)
+	}
+	return f.Seen && !isThere
+}
+
+// abandon ends the watch of a job whose log is removed.
+func (l *Log) abandon(w *watch, at time.Time) {
+	if !w.Stopped {
+		l.tellRecovered(w, at.UnixNano(), nil)
+		w.Stopped = true
+		l.state.touch(w)
 	}
 }
 

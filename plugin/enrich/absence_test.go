@@ -28,6 +28,7 @@ type absenceTest struct {
 	file    string
 	offset  int64
 	pending bool
+	removed bool
 	told    []string // what was made
 	id      int      // of the last checkpoint
 }
@@ -65,6 +66,10 @@ func (a *absenceTest) begin() {
 		case recoveredKind:
 			at, _ := e.Time(parsers.Time)
 			a.told = append(a.told, fmt.Sprintf("%s recovered %s by %s after %s ms", at.Format("15:04:05"), value(e, parsers.JobID)[:4], value(e, parsers.CheckpointID), value(e, parsers.OverdueMs)))
+			since, _ := e.Int(parsers.OverdueSince)
+			if lasted, _ := e.Number(parsers.OverdueMs); since != at.UnixMilli()-int64(lasted) {
+				a.t.Errorf("overdue since %d", since)
+			}
 		}
 	}
 }
@@ -146,7 +151,7 @@ func (a *absenceTest) tick() {
 			a.t.Errorf("asked for tag %q", tag)
 		}
 		return a.pending
-	}, Owner: func(string) {}})
+	}, Owner: func(string) {}, Exists: func(string) bool { return !a.removed }})
 	if err := pass.End(""); err != nil {
 		a.t.Fatal(err)
 	}
@@ -220,18 +225,69 @@ func TestAbsence_savepoint(t *testing.T) {
 	a.expect("10:26:00 recovered fef6 by 14 after 180000 ms")
 }
 
-// TestAbsence_jobEnds: a job that ends does not recover, nor does another run of it.
+// TestAbsence_jobEnds: with a job its being overdue ends, by no checkpoint, and another run
+// of it begins anew.
 func TestAbsence_jobEnds(t *testing.T) {
 	a := newAbsenceTest(t, "UTC")
 	a.started(12, time.Minute)
 	a.wait(12 * time.Minute)
 	a.jobState(hangingJob, "RUNNING", "CANCELED")
 	a.read()
-	a.expect("10:23:00 overdue fef6 after 660000 ms, repeat 0, every 60000 ms observed, last 12")
+	a.expect("10:23:00 overdue fef6 after 660000 ms, repeat 0, every 60000 ms observed, last 12", "10:24:00 recovered fef6 by  after 60000 ms")
 	a.jobState(hangingJob, "CREATED", "RUNNING")
 	a.checkpoints(12, time.Minute)
 	a.read()
 	a.expect()
+}
+
+// TestAbsence_processEnds: a JobManager that is told to end makes no checkpoints, and
+// those of its jobs are not overdue any more.
+func TestAbsence_processEnds(t *testing.T) {
+	for _, text := range []string{
+		"RECEIVED SIGNAL 15: SIGTERM. Shutting down as requested.",
+		"Shutting StandaloneSessionClusterEntrypoint down with application status UNKNOWN. Diagnostics Cluster entrypoint has been closed externally..",
+	} {
+		a := newAbsenceTest(t, "UTC")
+		a.started(12, time.Minute)
+		a.wait(5 * time.Minute)
+		a.write("entrypoint.ClusterEntrypoint", "%s", text)
+		a.read()
+		a.ticks(2 * time.Hour)
+		a.expect()
+		a.started(12, time.Minute)
+		a.wait(12 * time.Minute)
+		a.write("entrypoint.ClusterEntrypoint", "%s", text)
+		a.other()
+		a.read()
+		a.expect("12:40:00 overdue fef6 after 660000 ms, repeat 0, every 60000 ms observed, last 24", "12:41:00 recovered fef6 by  after 60000 ms")
+	}
+}
+
+// TestAbsence_removed: with its log a job is gone. A file that was never there, as one that
+// another host has read, is not removed.
+func TestAbsence_removed(t *testing.T) {
+	a := newAbsenceTest(t, "UTC")
+	a.started(12, time.Minute)
+	a.read()
+	a.ticks(14 * time.Minute)
+	a.expect("10:23:00 overdue fef6 after 660000 ms, repeat 0, every 60000 ms observed, last 12")
+	a.removed = true
+	a.tick()
+	a.expect("10:26:00 recovered fef6 by  after 180000 ms")
+	a.ticks(3 * time.Hour)
+	a.expect()
+	// A file that is still written, though its name is gone.
+	a.checkpoints(1, time.Minute)
+	a.read()
+	a.ticks(3 * time.Hour)
+	a.expect()
+
+	a = newAbsenceTest(t, "UTC")
+	a.removed = true
+	a.started(12, time.Minute)
+	a.read()
+	a.ticks(13 * time.Minute)
+	a.expect("10:23:00 overdue fef6 after 660000 ms, repeat 0, every 60000 ms observed, last 12")
 }
 
 // TestAbsence_tick: where the log says nothing, ticks tell the same, no more than a minute

@@ -17,9 +17,10 @@ type logFile struct {
 	base
 	// Files are those that were read one after the other with nothing missing between.
 	Files []uint64 `json:",omitempty"`
-	// Began is the line that its process wrote first, and Starts are all such lines.
+	// Began is the line that its process wrote first. Bounds are all such lines, and those
+	// that say that the process ends: no job runs across them.
 	Began  place
-	Starts []place `json:",omitempty"`
+	Bounds []place `json:",omitempty"`
 	// File is the key of the file that was read last.
 	File string `json:",omitempty"`
 
@@ -50,7 +51,7 @@ type liveJob struct {
 }
 
 func (f *logFile) size() int {
-	n := 300 + len(f.File) + len(f.Files)*8 + len(f.Starts)*60 + len(f.Jobs)*160 + len(f.Snapshots)*150 + len(f.Flushes)*80
+	n := 300 + len(f.File) + len(f.Files)*8 + len(f.Bounds)*60 + len(f.Jobs)*160 + len(f.Snapshots)*150 + len(f.Flushes)*80
 	for k, v := range f.Properties {
 		n += len(k) + len(v) + 32
 	}
@@ -72,7 +73,7 @@ const (
 	maxProperties = 64
 	maxDeployed   = 4096
 	maxLogFiles   = 32
-	maxStarted    = 16
+	maxBounds     = 32
 )
 
 // Log is one log in a pass.
@@ -216,12 +217,13 @@ var lessons = map[string]func(*Log, *parsers.Event, place){
 		l.facts.Properties[string(key)], l.changed = string(value), true
 	},
 	"version_logged": func(l *Log, e *parsers.Event, p place) {
-		l.started(p)
+		l.bound(p)
 		if l.facts.Began.before(p) {
 			keep(&l.facts.Version, e, parsers.FlinkVersion)
 			l.facts.Began, l.changed = p, true
 		}
 	},
+	"process_ended": func(l *Log, _ *parsers.Event, p place) { l.bound(p) },
 }
 
 // Lesson takes what a line teaches that is no event.

@@ -22,6 +22,7 @@ type readFile struct {
 	ReadOn int64  `json:",omitempty"`
 	Tag    string `json:",omitempty"`
 	Owner  string `json:",omitempty"` // whose the last event was
+	Seen   bool   `json:",omitempty"` // at a tick
 }
 
 func (f *readFile) size() int { return 200 + len(f.Tag) + len(f.Owner) + len(f.Spans)*24 }

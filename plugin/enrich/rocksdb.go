@@ -207,11 +207,7 @@ func (p *Pass) sumStalls(f *logFile, at place, all, hasGap bool) (summed bool) {
 
 // sum returns the event for the stalls of a minute.
 func (m *stallMinute) sum(s *stalls) *parsers.Event {
-	e := &parsers.Event{Kind: stallKinds[s.Kind], Origin: parsers.Origin{Offset: -1}}
-	e.SetTime(parsers.Time, time.Unix(0, m.Last.At))
-	fill(e, parsers.EventName, s.Kind)
-	fill(e, parsers.Component, "rocksdb")
-	fill(e, parsers.Level, "WARN")
+	e := stallKinds[s.Kind].Made("rocksdb", "WARN", time.Unix(0, m.Last.At))
 	fill(e, parsers.StallCause, s.Cause)
 	for name, value := range m.Fields {
 		f, _ := parsers.FieldByName(name)

@@ -303,14 +303,10 @@ var summaryKind = parsers.KindByName("checkpoint_failure_summary")
 
 // summary tells a checkpoint's failure in one event.
 func (p *Pass) summary(c *checkpoint, at time.Time) *parsers.Event {
-	e := &parsers.Event{Kind: summaryKind, Origin: parsers.Origin{Offset: -1}}
 	if at.IsZero() {
 		at = time.Unix(0, c.Counted.At)
 	}
-	e.SetTime(parsers.Time, at)
-	fill(e, parsers.EventName, summaryKind.Name)
-	fill(e, parsers.Component, "jobmanager")
-	fill(e, parsers.Level, "WARN")
+	e := summaryKind.Made("jobmanager", "WARN", at)
 	fill(e, parsers.Cluster, c.Cluster)
 	fill(e, parsers.JobID, c.Job)
 	fill(e, parsers.JobName, c.JobName)

@@ -1,7 +1,10 @@
 package ship
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -63,6 +66,7 @@ func (o *Output) tick(pass *enrich.Pass, batch *loki.Batch, chunk []byte) {
 			At:      at,
 			Pending: func(tag string) bool { return o.kept.journal.Pending(o.renderer, tag) },
 			Owner:   func(owner string) { o.files.tenants.line = owner },
+			Exists:  func(file string) bool { _, err := os.Stat(file); return !errors.Is(err, fs.ErrNotExist) },
 		})
 	}
 	// A heartbeat has no line, whose record could tell a tenant.
@@ -71,14 +75,8 @@ func (o *Output) tick(pass *enrich.Pass, batch *loki.Batch, chunk []byte) {
 }
 
 func (o *Output) heartbeat(at time.Time) *parsers.Event {
-	e := &parsers.Event{Kind: heartbeatKind, Origin: parsers.Origin{Offset: -1}}
-	e.SetTime(parsers.Time, at)
-	for f, text := range map[parsers.Field]string{
-		parsers.EventName: heartbeatKind.Name, parsers.Component: "agent", parsers.Level: "INFO",
-		parsers.Cluster: string(o.cfg.Placement.Labels["cluster"]),
-	} {
-		e.SetText(f, []byte(text))
-	}
+	e := heartbeatKind.Made("agent", "INFO", at)
+	e.SetText(parsers.Cluster, []byte(o.cfg.Placement.Labels["cluster"]))
 	pending, _ := o.kept.journal.Size()
 	for f, n := range map[parsers.Field]int64{
 		parsers.UptimeMs:      max(0, at.Sub(o.startedAt).Milliseconds()),
