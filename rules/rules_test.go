@@ -34,7 +34,7 @@ type rule struct {
 }
 
 // paging are the only alerts that wake somebody up.
-var paging = []string{"FlinkCheckpointFailuresInARow", "FlinkCheckpointFailureThresholdExceeded"}
+var paging = []string{"FlinkAgentSilent", "FlinkCheckpointFailuresInARow", "FlinkCheckpointFailureThresholdExceeded", "FlinkCheckpointsOverdue"}
 
 // rendered returns the files that options give, decoded.
 func rendered(t *testing.T, o Options) map[string]ruleFile {

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
 
 	"flink-loki/rules/ruletest"
 )
@@ -114,7 +117,7 @@ func TestRunbook_queries(t *testing.T) {
 				for i, q := range query.FindAllStringSubmatch(byAlert[a.Alertname], -1) {
 					tests = append(tests, ruletest.Test{
 						Name: test.Name, InputLogs: test.InputLogs,
-						Exprs: []ruletest.ExprTest{{Expr: asMetric(q[1], labels), EvalTime: 10 * 60 * 1e9}},
+						Exprs: []ruletest.ExprTest{{Expr: asMetric(q[1], labels), EvalTime: max(a.EvalTime, model.Duration(10*time.Minute))}},
 					})
 					asked = append(asked, []string{a.Alertname, fmt.Sprint(i), q[1]})
 				}

@@ -2,7 +2,6 @@ package ship
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"sync/atomic"
@@ -47,8 +46,6 @@ type totals struct {
 	records, events, unrecognised, failedFlushes atomic.Int64
 }
 
-var heartbeatKind = parsers.KindByName("agent_heartbeat")
-
 // tick reads a chunk of ticks: what has become true by the passing of time, and a
 // heartbeat. Several ticks in one chunk are one.
 func (o *Output) tick(pass *enrich.Pass, batch *loki.Batch, chunk []byte) {
@@ -75,25 +72,15 @@ func (o *Output) tick(pass *enrich.Pass, batch *loki.Batch, chunk []byte) {
 }
 
 func (o *Output) heartbeat(at time.Time) *parsers.Event {
-	e := heartbeatKind.Made("agent", "INFO", at)
-	e.SetText(parsers.Cluster, []byte(o.cfg.Placement.Labels["cluster"]))
 	pending, _ := o.kept.journal.Size()
-	for f, n := range map[parsers.Field]int64{
-		parsers.UptimeMs:      max(0, at.Sub(o.startedAt).Milliseconds()),
-		parsers.Records:       o.totals.records.Load(),
-		parsers.Events:        o.totals.events.Load(),
-		parsers.Unrecognised:  o.totals.unrecognised.Load(),
-		parsers.FailedFlushes: o.totals.failedFlushes.Load(),
-		parsers.DeadLetters:   int64(o.dead.total()),
-		parsers.Files:         int64(len(o.files.byName)),
-		parsers.PendingChunks: int64(pending),
-	} {
-		if parsers.Fields[f].Type == parsers.Number {
-			e.SetNumber(f, float64(n))
-		} else {
-			e.SetInt(f, n)
-		}
-	}
-	e.SetText(parsers.Message, fmt.Appendf(nil, "%d records read of %d files, %d events sent", o.totals.records.Load(), len(o.files.byName), o.totals.events.Load()))
-	return e
+	return enrich.Heartbeat(at, string(o.cfg.Placement.Labels["cluster"]), enrich.Counts{
+		Uptime:        at.Sub(o.startedAt),
+		Records:       o.totals.records.Load(),
+		Events:        o.totals.events.Load(),
+		Unrecognised:  o.totals.unrecognised.Load(),
+		FailedFlushes: o.totals.failedFlushes.Load(),
+		DeadLetters:   int64(o.dead.total()),
+		Files:         int64(len(o.files.byName)),
+		PendingChunks: int64(pending),
+	})
 }

@@ -49,6 +49,9 @@ type Input struct {
 	// Labels are static labels of its streams.
 	Labels     map[string]string `yaml:"labels"`
 	TimeOffset model.Duration    `yaml:"time_offset"`
+	// Heartbeats, in place of lines, is how long the agent on the node tells that it lives:
+	// each minute from the start of the clock, or from time_offset, on.
+	Heartbeats model.Duration `yaml:"heartbeats"`
 }
 
 // AlertTest says which alerts of a rule fire at a time.
@@ -143,8 +146,17 @@ func (t *Test) check(f *File) error {
 		return errors.New("it has no name")
 	}
 	for i, in := range t.InputLogs {
-		if (in.File == "") == (in.Lines == "") {
-			return fmt.Errorf("input_logs, number %d: give either file or lines", i+1)
+		given := 0
+		for _, is := range []bool{in.File != "", in.Lines != "", in.Heartbeats != 0} {
+			if is {
+				given++
+			}
+		}
+		if given != 1 {
+			return fmt.Errorf("input_logs, number %d: give either file, lines or heartbeats", i+1)
+		}
+		if in.Heartbeats != 0 && in.Node == "" {
+			return fmt.Errorf("input_logs, number %d: give the heartbeats' node", i+1)
 		}
 	}
 	for _, a := range t.Alerts {

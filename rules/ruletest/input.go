@@ -45,6 +45,9 @@ func (f *File) entries(t *Test) ([]entry, error) {
 	var lines []line
 	for i := range t.InputLogs {
 		in := &t.InputLogs[i]
+		if in.Heartbeats != 0 {
+			continue
+		}
 		logs, err := f.read(in, i)
 		if err != nil {
 			return nil, fmt.Errorf("input_logs, number %d: %w", i+1, err)
@@ -86,7 +89,21 @@ func (f *File) entries(t *Test) ([]entry, error) {
 		}
 	}
 	pass.Finish()
-	return entries, nil
+	return append(entries, t.heartbeats(t.start(entries))...), nil
+}
+
+// heartbeats returns those of the test's agents, whose clock starts at a time.
+func (t *Test) heartbeats(start time.Time) (entries []entry) {
+	for i := range t.InputLogs {
+		in := &t.InputLogs[i]
+		for after := time.Duration(0); after < time.Duration(in.Heartbeats); after += time.Minute {
+			at := start.Add(time.Duration(in.TimeOffset) + after)
+			e := enrich.Heartbeat(at, in.Labels["cluster"], enrich.Counts{Uptime: after})
+			e.SetText(parsers.Node, []byte(in.Node))
+			entries = append(entries, entry{in.Labels, e, at})
+		}
+	}
+	return entries
 }
 
 // inputOf returns the log that an event of a cluster, made of several lines, stands with.

@@ -60,7 +60,8 @@ func TestEntries(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", g, w)
 	}
 	test.Alerts = []AlertTest{{EvalTime: model.Duration(time.Hour)}}
-	start, end := test.times(entries)
+	start := test.start(entries)
+	end := test.end(start, entries)
 	if start.Format("15:04:05") != "13:30:00" || end.Sub(start) != time.Hour {
 		t.Errorf("the clock runs from %s to %s", start, end)
 	}

@@ -146,8 +146,10 @@ func TestLoad_refused(t *testing.T) {
 	f("rule_files: [tests.yaml]\ntests: [{name: n, alert_rule_test: [{alertname: B, eval_time: 1m}]}]", `no rule of the rule_files is called "B"`)
 	f("tests: [{name: n, input_series: []}]", "input_series")
 	f("tests: [{input_logs: []}]", "has no name")
-	f("tests: [{name: n, input_logs: [{file: a, lines: b}]}]", "give either file or lines")
-	f("tests: [{name: n, input_logs: [{component: a}]}]", "give either file or lines")
+	f("tests: [{name: n, input_logs: [{file: a, lines: b}]}]", "give either file, lines or heartbeats")
+	f("tests: [{name: n, input_logs: [{component: a}]}]", "give either file, lines or heartbeats")
+	f("tests: [{name: n, input_logs: [{heartbeats: 1h, lines: x, node: n}]}]", "give either file, lines or heartbeats")
+	f("tests: [{name: n, input_logs: [{heartbeats: 1h}]}]", "give the heartbeats' node")
 	f("evaluation_interval: 0s", "not above 0")
 	f("evaluation_interval: soon", "soon")
 }

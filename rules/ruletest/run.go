@@ -66,8 +66,8 @@ func (f *File) fill(ctx context.Context, t *Test, r room) (start time.Time, err 
 	if err != nil {
 		return start, err
 	}
-	start, end := t.times(entries)
-	by := time.Since(end).Truncate(time.Millisecond)
+	start = t.start(entries)
+	by := time.Since(t.end(start, entries)).Truncate(time.Millisecond)
 	return start.Add(by), r.push(ctx, encode(entries, r.labels(), r.Metadata, by))
 }
 
@@ -96,18 +96,23 @@ func (f *File) run(ctx context.Context, t *Test, r room) ([]Result, error) {
 	return results, nil
 }
 
-// times returns the start and the end of a test's clock.
-func (t *Test) times(entries []entry) (start, end time.Time) {
-	start = t.Start
+// start returns the start of a test's clock.
+func (t *Test) start(entries []entry) time.Time {
+	start := t.Start
 	for _, e := range entries {
 		if first := e.at.Truncate(time.Minute); t.Start.IsZero() && (start.IsZero() || first.Before(start)) {
 			start = first
 		}
 	}
 	if start.IsZero() {
-		start = time.Now().Truncate(time.Minute)
+		return time.Now().Truncate(time.Minute)
 	}
-	end = start
+	return start
+}
+
+// end returns when all of a test has happened, whose clock starts at a time.
+func (t *Test) end(start time.Time, entries []entry) time.Time {
+	end := start
 	for _, e := range entries {
 		end = later(end, e.at)
 	}
@@ -117,7 +122,7 @@ func (t *Test) times(entries []entry) (start, end time.Time) {
 	for _, e := range t.Exprs {
 		end = later(end, start.Add(time.Duration(e.EvalTime)))
 	}
-	return start, end
+	return end
 }
 
 func later(a, b time.Time) time.Time {

@@ -38,6 +38,8 @@ are in the words of "promtool test rules", with input_logs in place of input_ser
         - file: jobmanager.log          # or lines: |
           labels: {cluster: prod}
           time_offset: 0s
+        - heartbeats: 20m               # of the agent on a node, one a minute
+          node: tm-1
       alert_rule_test:
         - alertname: FlinkCheckpointExpired
           eval_time: 2m                 # since the minute of the first event
