@@ -33,6 +33,7 @@ rules: $(BIN)/flink-loki $(if $(LOKI_URL)$(LOKI_BIN),,$(BIN)/loki) ## Test the a
 golden: ## Rewrite the golden files and the generated documentation
 	go test ./parsers -run 'TestGolden' -update
 	go test ./rules -run TestRendered -update
+	go test ./plugin/enrich -run TestLegs -update
 	go run ./build/generate
 	cd build/dashboards && go run .
 

@@ -152,6 +152,7 @@ func TestRunbook_queries(t *testing.T) {
 func asMetric(q string, labels map[string]string) string {
 	for placeholder, label := range fromAlert {
 		q = strings.ReplaceAll(q, `"`+placeholder+`"`, fmt.Sprintf("%q", labels[label]))
+		q = strings.ReplaceAll(q, `".*`+placeholder+`.*"`, fmt.Sprintf("%q", ".*"+labels[label]+".*"))
 	}
 	if strings.HasPrefix(q, "{") {
 		return "sum(count_over_time(" + strings.TrimSpace(q) + " [1h]))"

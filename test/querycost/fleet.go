@@ -15,7 +15,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logfmt/logfmt"
+
 	"flink-loki/parsers"
+	"flink-loki/plugin/enrich"
+	"flink-loki/plugin/loki"
 	"flink-loki/test/agent"
 	"flink-loki/test/replay"
 )
@@ -39,6 +43,8 @@ type entry struct {
 	at     time.Time
 	line   string
 	file   string // component whose log it is from
+	// metadata is what of it is structured metadata, where that is on.
+	metadata map[string]string
 }
 
 // readLogs reads the logs of test/logs that are written at Flink's usual levels.
@@ -118,25 +124,23 @@ func rawLines(component, text string) (entries []entry) {
 			}
 		}
 		if line = strings.TrimRight(line, "\r\n"); line != "" && !at.IsZero() {
-			entries = append(entries, entry{map[string]string{"raw": "true", "component": component}, at, line, component})
+			entries = append(entries, entry{labels: map[string]string{"raw": "true", "component": component}, at: at, line: line, file: component})
 		}
 	}
 	return entries
 }
 
-var (
-	field = regexp.MustCompile(` (time|event|component|level|filename)=(\S+)`)
-	place = regexp.MustCompile(`^line=\d+ `)
-)
+var place = regexp.MustCompile(`^line=\d+ `)
 
 // eventLines are the entries of the events that the plug-in sends by default.
 func eventLines(text string) (entries []entry) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(place.ReplaceAllString(line, ""), "\n")
 		fields := map[string]string{}
-		for _, f := range field.FindAllStringSubmatch(" "+line, -1) {
-			if fields[f[1]] == "" {
-				fields[f[1]] = f[2]
+		d := logfmt.NewDecoder(strings.NewReader(line))
+		for d.ScanRecord() {
+			for d.ScanKeyval() {
+				fields[string(d.Key())] = string(d.Value())
 			}
 		}
 		at, err := time.Parse(time.RFC3339Nano, fields["time"])
@@ -145,7 +149,7 @@ func eventLines(text string) (entries []entry) {
 			continue
 		}
 		labels := map[string]string{"component": fields["component"], "event": fields["event"], "level": fields["level"]}
-		e := entry{labels: labels, at: at, line: line}
+		e := entry{labels: labels, at: at, line: line, metadata: metadata(fields)}
 		if name := fields["filename"]; name != "" { // else the agent has made it
 			e.file = component(name)
 		}
@@ -154,23 +158,51 @@ func eventLines(text string) (entries []entry) {
 	return entries
 }
 
+// metadata returns what the plug-in sends as structured metadata where that is on.
+func metadata(fields map[string]string) map[string]string {
+	m := map[string]string{}
+	for _, f := range loki.MetadataFields {
+		if name := parsers.Fields[f].Name; fields[name] != "" {
+			m[name] = fields[name]
+		}
+	}
+	return m
+}
+
+// heartbeats are those of a host's agent within an hour that ends at a time.
+func heartbeats(node string, end time.Time) (entries []entry) {
+	labels := map[string]string{"component": "agent", "event": "agent_heartbeat", "level": "INFO"}
+	for minute := range 60 {
+		e := enrich.Heartbeat(end.Add(-time.Duration(minute)*time.Minute), "", enrich.Counts{Records: 1e7, Events: 1e5, Files: 3})
+		e.SetText(parsers.Node, []byte(node))
+		at, _ := e.Time(parsers.Time)
+		entries = append(entries, entry{labels: labels, at: at, line: string(e.AppendLogfmt(nil)), metadata: map[string]string{"node": node}})
+	}
+	return entries
+}
+
+// nodes are the hosts of each cluster.
+var nodes = []string{"jm-1", "tm-1", "tm-2"}
+
 // fleet is what has been pushed.
 type fleet struct {
 	url                  string
+	metadata             bool // structured metadata is on
 	lines, events        int
 	rawBytes, eventBytes int64
 	files                map[string][]string // by kind of event, the components in whose logs it is
 }
 
-// push pushes a cluster's log, moved in time.
-func (f *fleet) push(ctx context.Context, log clusterLog, cluster string, by time.Duration) error {
+// push pushes an hour of a cluster's, which ends at a time: its log, and its agents'
+// heartbeats.
+func (f *fleet) push(ctx context.Context, log clusterLog, cluster string, end time.Time) error {
 	type stream struct {
 		Stream map[string]string `json:"stream"`
-		Values [][2]string       `json:"values"`
+		Values [][]any           `json:"values"`
 	}
 	streams := map[string]*stream{}
 	var order []string
-	add := func(e entry) {
+	add := func(e entry, by time.Duration) {
 		key := fmt.Sprint(e.labels)
 		if streams[key] == nil {
 			labels := map[string]string{"cluster": cluster}
@@ -180,15 +212,27 @@ func (f *fleet) push(ctx context.Context, log clusterLog, cluster string, by tim
 			streams[key] = &stream{Stream: labels}
 			order = append(order, key)
 		}
-		streams[key].Values = append(streams[key].Values, [2]string{strconv.FormatInt(e.at.Add(by).UnixNano(), 10), e.line})
+		value := []any{strconv.FormatInt(e.at.Add(by).UnixNano(), 10), e.line}
+		if f.metadata && len(e.metadata) > 0 {
+			value = append(value, e.metadata)
+		}
+		streams[key].Values = append(streams[key].Values, value)
 	}
+	for _, node := range nodes {
+		for _, e := range heartbeats(node, end) {
+			add(e, 0)
+			f.events++
+			f.eventBytes += int64(len(e.line))
+		}
+	}
+	by := end.Sub(log.last)
 	for _, e := range log.raw {
-		add(e)
+		add(e, by)
 		f.lines++
 		f.rawBytes += int64(len(e.line))
 	}
 	for _, e := range log.events {
-		add(e)
+		add(e, by)
 		f.events++
 		f.eventBytes += int64(len(e.line))
 		if kind := e.labels["event"]; e.file != "" && !slices.Contains(f.files[kind], e.file) {

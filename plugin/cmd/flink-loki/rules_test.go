@@ -34,7 +34,7 @@ func TestRender(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(dir, "inhibit.yaml")); err != nil || !strings.Contains(string(text), "\ninhibit_rules:\n") {
 		t.Errorf("inhibition: %v", err)
 	}
-	if entries, _ := os.ReadDir(filepath.Join(out, "team-a")); len(entries) != 5 {
+	if entries, _ := os.ReadDir(filepath.Join(out, "team-a")); len(entries) != 6 {
 		t.Errorf("%d files", len(entries))
 	}
 }
