@@ -4,6 +4,9 @@
 BIN := build/bin
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
+# Not on the way of a record: compiled without inlining, which makes the shared object 1 MB smaller.
+COLD := net/... crypto/... encoding/json encoding/gob encoding/asn1 text/... html/... math/big golang.org/x/... gopkg.in/... \
+	google.golang.org/protobuf/internal/... github.com/prometheus/... github.com/ugorji/...
 GO_FILES := $(shell git ls-files --cached --others --exclude-standard '*.go' 'plugin/*.c' go.mod go.sum)
 EMBEDDED := $(wildcard rules/templates/*.yaml rules/ruletest/*.yaml) rules/alertmanager.yaml
 TOOL = go tool -modfile=build/tools/$(1)/go.mod $(1)
@@ -78,7 +81,7 @@ host: $(BIN)/host
 loki: $(BIN)/loki
 
 $(BIN)/out_flink_loki.so: $(GO_FILES)
-	CGO_ENABLED=1 go build -buildmode=c-shared -trimpath -ldflags '$(LDFLAGS)' -o $@ ./plugin
+	CGO_ENABLED=1 go build -buildmode=c-shared -trimpath -ldflags '$(LDFLAGS)' $(COLD:%=-gcflags='%=-l') -o $@ ./plugin
 	@rm -f $(BIN)/out_flink_loki.h
 
 $(BIN)/flink-loki: $(GO_FILES) $(EMBEDDED)

@@ -49,7 +49,7 @@ var forbidden = []string{
 }
 
 // maxSharedObject bounds the stripped shared object, in bytes.
-const maxSharedObject = 18 << 20
+const maxSharedObject = 18_000_000
 
 // topLevel is what may stand at the top, besides dot files.
 var topLevel = []string{

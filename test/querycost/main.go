@@ -155,7 +155,7 @@ func (f *fleet) complete(ctx context.Context, now time.Time) error {
 }
 
 func ratio(e evaluated) string {
-	if e.typed == 0 {
+	if e.typed == 0 || e.raw == 0 {
 		return "-"
 	}
 	return fmt.Sprintf("1:%.0f", float64(e.raw)/float64(e.typed))
