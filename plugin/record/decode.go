@@ -167,34 +167,15 @@ const (
 
 // next reads the record that b starts with. A group marker gives a nil record.
 func (d *decoder) next(b []byte) (*Record, []byte, error) {
-	size, rest, err := msgp.ReadArrayHeaderBytes(b)
-	if err != nil || size != 2 {
-		return nil, nil, errNoRecord
-	}
-	if msgp.NextType(rest) == msgp.ArrayType {
-		if size, rest, err = msgp.ReadArrayHeaderBytes(rest); err != nil || size != 2 {
-			return nil, nil, errNoRecord
-		}
-	} else {
-		size = 0 // v1: no metadata
-	}
 	d.rec, d.suspect, d.eventTime = Record{Offset: -1, Fields: d.fields}, false, false
 	clear(d.fields)
 	if d.parts {
 		d.object.Reset()
 		d.parts = false
 	}
-	marker, rest, err := d.readTime(rest)
+	marker, rest, err := d.readHead(b)
 	if err != nil {
 		return nil, nil, err
-	}
-	if size == 2 {
-		if msgp.NextType(rest) != msgp.MapType {
-			return nil, nil, errNoRecord
-		}
-		if rest, err = msgp.Skip(rest); err != nil {
-			return nil, nil, err
-		}
 	}
 	if rest, err = d.readBody(rest); err != nil {
 		return nil, nil, err
@@ -203,6 +184,32 @@ func (d *decoder) next(b []byte) (*Record, []byte, error) {
 		return nil, rest, nil
 	}
 	return &d.rec, rest, nil
+}
+
+// readHead reads what stands before a record's body. It is the same 13 bytes in nearly all
+// records but for the time: v2, an EventTime, and no metadata.
+func (d *decoder) readHead(b []byte) (marker bool, rest []byte, err error) {
+	if len(b) > 13 && b[0] == 0x92 && b[1] == 0x92 && b[2] == eventTimeHead[0] && b[3] == eventTimeHead[1] && b[12] == 0x80 {
+		return d.setEventTime(b[4:12]), b[13:], nil
+	}
+	size, rest, err := msgp.ReadArrayHeaderBytes(b)
+	if err != nil || size != 2 {
+		return false, nil, errNoRecord
+	}
+	if msgp.NextType(rest) != msgp.ArrayType { // v1: no metadata
+		return d.readTime(rest)
+	}
+	if size, rest, err = msgp.ReadArrayHeaderBytes(rest); err != nil || size != 2 {
+		return false, nil, errNoRecord
+	}
+	if marker, rest, err = d.readTime(rest); err != nil {
+		return false, nil, err
+	}
+	if msgp.NextType(rest) != msgp.MapType {
+		return false, nil, errNoRecord
+	}
+	rest, err = msgp.Skip(rest)
+	return marker, rest, err
 }
 
 // readTime reads a record's time: Fluent Bit's EventTime (extension type 0, seconds
@@ -214,13 +221,7 @@ func (d *decoder) readTime(b []byte) (marker bool, rest []byte, err error) {
 		if !ok {
 			return false, nil, errNoRecord
 		}
-		d.eventTime = true
-		sec, nsec := binary.BigEndian.Uint32(payload), binary.BigEndian.Uint32(payload[4:])
-		if nsec == 0 && (sec == groupStart || sec == groupEnd) {
-			return true, rest, nil
-		}
-		d.rec.Time = time.Unix(int64(sec), int64(nsec))
-		return false, rest, nil
+		return d.setEventTime(payload), rest, nil
 	case msgp.IntType, msgp.UintType:
 		sec, rest, err := msgp.ReadInt64Bytes(b)
 		if err != nil || sec < 0 {
@@ -238,6 +239,17 @@ func (d *decoder) readTime(b []byte) (marker bool, rest []byte, err error) {
 		return false, rest, nil
 	}
 	return false, nil, errNoRecord
+}
+
+// setEventTime sets a record's time, and reports whether it is a group marker.
+func (d *decoder) setEventTime(payload []byte) (marker bool) {
+	d.eventTime = true
+	sec, nsec := binary.BigEndian.Uint32(payload), binary.BigEndian.Uint32(payload[4:])
+	if nsec == 0 && (sec == groupStart || sec == groupEnd) {
+		return true
+	}
+	d.rec.Time = time.Unix(int64(sec), int64(nsec))
+	return false
 }
 
 func readFloat(b []byte) (float64, []byte, error) {
@@ -268,10 +280,7 @@ func cutEventTime(b []byte) (payload, rest []byte, ok bool) {
 
 // readBody reads the keys that are wanted from the body and skips all others.
 func (d *decoder) readBody(b []byte) (rest []byte, err error) {
-	if msgp.NextType(b) != msgp.MapType {
-		return nil, errNoRecord
-	}
-	size, rest, err := msgp.ReadMapHeaderBytes(b)
+	size, rest, err := readMapHeader(b)
 	if err != nil {
 		return nil, err
 	}
@@ -337,6 +346,17 @@ func (d *decoder) readBody(b []byte) (rest []byte, err error) {
 		d.rec.Line = only
 	}
 	return rest, nil
+}
+
+// readMapHeader reads how many keys a map has.
+func readMapHeader(b []byte) (size uint32, rest []byte, err error) {
+	switch {
+	case len(b) > 0 && b[0]&0xf0 == 0x80: // fixmap
+		return uint32(b[0] & 0x0f), b[1:], nil
+	case msgp.NextType(b) != msgp.MapType:
+		return 0, nil, errNoRecord
+	}
+	return msgp.ReadMapHeaderBytes(b)
 }
 
 // isWhole reports whether a body with such a key is read as a whole.
@@ -460,7 +480,7 @@ func cutText(b []byte) (text, rest []byte, ok bool) {
 
 // startsRecord reports whether what follows a record can be the next one.
 func startsRecord(b []byte) bool {
-	return len(b) == 0 || msgp.NextType(b) == msgp.ArrayType
+	return len(b) == 0 || b[0]&0xf0 == 0x90 || msgp.NextType(b) == msgp.ArrayType // fixarray, or a longer one
 }
 
 // skip returns how many bytes to pass over at a malformed piece: up to the next

@@ -10,7 +10,6 @@ import (
 	"flink-loki/parsers"
 	"flink-loki/plugin/record"
 	"flink-loki/test/chunk"
-	"flink-loki/test/fakeloki"
 )
 
 // BenchmarkRender renders a chunk of real lines without events: go test -bench Render ./plugin/ship
@@ -31,7 +30,6 @@ func BenchmarkRender(b *testing.B) {
 			b.Fatalf("%d requests", len(requests))
 		}
 	}
-	_ = fakeloki.Config{}
 }
 
 func BenchmarkDecode(b *testing.B) {
