@@ -78,11 +78,14 @@ func TestDashboards_form(t *testing.T) {
 // demoLogs are what "make demo" replays, and its job.
 const demoLogs, demoJob = "2.3.0/expired", "fef61425e149c9b56545204c60d72fcc"
 
-// elsewhere are the panels about what the demo's logs do not tell, and the logs that do.
+// elsewhere are the panels about what the demo's logs do not tell, and the logs that do: a
+// directory, or a test of tests/absence.yaml.
 var elsewhere = map[string]struct{ logs, job string }{
 	"Root causes":                   {"2.3.0/declined", ".*"},
 	"Restarts and failures of jobs": {"2.3.0/declined-fail", ".*"},
 	"Lost TaskManagers":             {"2.3.0/tm-killed", ".*"},
+	"Jobs that make no checkpoints": {"it hangs again", ".*"},
+	"Agents":                        {"agents that are late by less", ".*"},
 	"Start delay":                   {"1.20.5/metric-report", "orders report v1.2"},
 	"Alignment":                     {"2.3.0/debug-mixed", "70bf24b61e376150bfdc49887393933d"},
 	"Synchronous part":              {"2.3.0/debug-mixed", "70bf24b61e376150bfdc49887393933d"},
@@ -102,15 +105,24 @@ func TestDashboards_queries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	absence, err := ruletest.Load("tests/absence.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := panels(t)
 	byLogs := map[string]*ruletest.Test{}
 	asked := map[string][]string{}
 	ask := func(dir, job string, p panel) {
 		if byLogs[dir] == nil {
 			byLogs[dir] = &ruletest.Test{Name: dir, InputLogs: []ruletest.Input{{File: logs + "/" + dir + "/*.[lL]*", Node: "host-1"}}}
+			for _, test := range absence.Tests {
+				if test.Name == dir {
+					byLogs[dir] = &ruletest.Test{Name: dir, InputLogs: test.InputLogs}
+				}
+			}
 		}
 		for _, target := range p.Targets {
-			byLogs[dir].Exprs = append(byLogs[dir].Exprs, ruletest.ExprTest{Expr: asMetric(withVariables(target.Expr, job), nil), EvalTime: 10 * 60 * 1e9})
+			byLogs[dir].Exprs = append(byLogs[dir].Exprs, ruletest.ExprTest{Expr: asMetric(withVariables(target.Expr, job), nil), EvalTime: 40 * 60 * 1e9})
 			asked[dir] = append(asked[dir], p.Dashboard+": "+p.Title)
 		}
 	}

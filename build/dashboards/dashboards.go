@@ -15,7 +15,10 @@ const (
 	// summary selects one line for each failed checkpoint.
 	summary = `{event="checkpoint_failure_summary"` + inCluster + ` | logfmt | counted="true" | savepoint!="true"`
 
-	perFailure = `sum by (cluster, job_id, checkpoint_id, failure_key) (count_over_time(`
+	// overdue is one series for each time that a job made no checkpoints, which is not over.
+	overdue = `max by (cluster, job_id, job_name, overdue_since) (max_over_time({event="checkpoint_overdue"` + inCluster + ` | logfmt | unwrap quiet_ms | __error__="" [$__range]))` +
+		` unless sum by (cluster, job_id, job_name, overdue_since) (count_over_time({event="checkpoint_recovered"` + inCluster + ` | logfmt [$__range]))`
+	heartbeats = `{event="agent_heartbeat"` + inCluster + ` | logfmt`
 )
 
 // largest is the largest number of a field over time, by labels.
@@ -27,16 +30,18 @@ func largest(by, event, filter, field, over string) string {
 func fleet() *dashboard.DashboardBuilder {
 	return newDashboard(fleetUID, "Flink checkpoints: fleet", "Which jobs' checkpoints fail, and why.").
 		WithPanel(number("Failed checkpoints", "Each failure once, savepoints and what a restart ended left out.", count,
-			`count(`+perFailure+failed+` [$__range])))`)).
+			`sum(count_over_time(`+summary+` [$__range]))`).Span(4)).
 		WithPanel(number("Jobs with failed checkpoints", "", count,
-			`count(sum by (cluster, job_id) (count_over_time(`+failed+` [$__range])))`)).
+			`count(sum by (cluster, job_id) (count_over_time(`+failed+` [$__range])))`).Span(4)).
 		WithPanel(number("Most failures in a row of one job", "", count,
-			`max(max_over_time(`+failed+` | unwrap failures_in_a_row | __error__="" [$__range]))`)).
+			`max(max_over_time(`+failed+` | unwrap failures_in_a_row | __error__="" [$__range]))`).Span(4)).
 		WithPanel(number("Completed checkpoints", "", count,
-			`sum(count_over_time({event="checkpoint_completed"`+inCluster+` | logfmt | savepoint!="true" [$__range]))`)).
+			`sum(count_over_time({event="checkpoint_completed"`+inCluster+` | logfmt | savepoint!="true" [$__range]))`).Span(4)).
+		WithPanel(number("Jobs that make no checkpoints", "They run, and none completes or fails.", count, `count(`+overdue+`)`).Span(4)).
+		WithPanel(number("Agents", "Those that told that they live.", count, `count(sum by (cluster, node) (count_over_time(`+heartbeats+` [$__range])))`).Span(4)).
 		WithPanel(bars("Failures by cause", "", `sum by (failure_cause) (count_over_time(`+summary+` [$__interval]))`, "{{failure_cause}}")).
 		WithPanel(bars("Failures by job", "The ten jobs with most of them at a time.",
-			`topk(10, sum by (cluster, job_id, job_name) (count_over_time(`+summary+` [$__interval])))`, "{{cluster}} {{job_name}} {{job_id}}")).
+			`topk(10, sum by (cluster, job_name) (count_over_time(`+summary+` [$__interval])))`, "{{cluster}} {{job_name}}")).
 		WithPanel(ranking("Jobs and causes", "", count, "failures",
 			`topk(100, sum by (cluster, job_id, job_name, failure_cause) (count_over_time(`+summary+` [$__range])))`)).
 		WithPanel(ranking("Root causes", "Of declined checkpoints and failed snapshots.", count, "failures",
@@ -45,6 +50,9 @@ func fleet() *dashboard.DashboardBuilder {
 			`topk(20, sum by (cluster, host) (count_over_time({event="checkpoint_late_message"`+inCluster+` | logfmt | host!="" [$__range])))`)).
 		WithPanel(ranking("Longest completed checkpoints", "Near the job's timeout they fail next.", millis, "longest",
 			`topk(20, `+largest("cluster, job_id, job_name", "checkpoint_completed", ` | savepoint!="true"`, "duration_ms", "$__range")+`)`)).
+		WithPanel(ranking("Jobs that make no checkpoints", "How long none has completed or failed, as it was told last.", millis, "quiet for", `topk(50, max by (cluster, job_id, job_name) (`+overdue+`))`)).
+		WithPanel(ranking("Agents", "Chunks that wait for Loki at most.", count, "pending chunks",
+			`topk(50, max by (cluster, node) (max_over_time(`+heartbeats+` | unwrap pending_chunks | __error__="" [$__range])))`)).
 		WithPanel(bars("Restarts and failures of jobs", "", `sum by (to_state) (count_over_time({event="job_state_changed"`+inCluster+` | logfmt | to_state=~"RESTARTING|FAILING|FAILED" [$__interval]))`, "{{to_state}}")).
 		WithPanel(bars("Lost TaskManagers", "Those that a job or their idle timeout sent away left out.",
 			`sum by (cluster) (count_over_time({event="taskmanager_lost"`+inCluster+` | logfmt | reason!~"Stopping JobMaster .*|The TaskExecutor is shutting down.*|.*exceeded the idle timeout.*" [$__interval]))`, "{{cluster}}")).
@@ -54,10 +62,10 @@ func fleet() *dashboard.DashboardBuilder {
 func job() *dashboard.DashboardBuilder {
 	b := withJob(newDashboard(jobUID, "Flink checkpoints: one job", "How the checkpoints of a job went, how long each part took, and which tasks were late."))
 	return b.
-		WithPanel(number("Failed checkpoints", "Each failure once.", count, `count(`+perFailure+failed+ofJob+` [$__range])))`)).
+		WithPanel(number("Failed checkpoints", "Each failure once.", count, `sum(count_over_time(`+summary+ofJob+` [$__range]))`)).
 		WithPanel(number("Most failures in a row", "", count, `max(max_over_time(`+failed+ofJob+` | unwrap failures_in_a_row | __error__="" [$__range]))`)).
 		WithPanel(number("Completed checkpoints", "", count, `sum(count_over_time({event="checkpoint_completed"`+inCluster+` | logfmt | savepoint!="true"`+ofJob+` [$__range]))`)).
-		WithPanel(number("Longest completed checkpoint", "", millis, `max(max_over_time({event="checkpoint_completed"`+inCluster+` | logfmt | savepoint!="true"`+ofJob+` | unwrap duration_ms | __error__="" [$__range]))`)).
+		WithPanel(longest("Longest completed checkpoint", `max(max_over_time({event="checkpoint_completed"`+inCluster+` | logfmt | savepoint!="true"`+ofJob+` | unwrap duration_ms | __error__="" [$__range]))`)).
 		WithPanel(bars("Checkpoint timeline", "How checkpoints and savepoints ended.",
 			`sum by (event) (count_over_time({event=~"checkpoint_(triggered|completed|expired|declined)"`+inCluster+` | logfmt`+ofJob+` [$__interval]))`, "{{event}}")).
 		WithPanel(series("Duration of completed checkpoints", "", millis, largest("job_name", "checkpoint_completed", ofJob, "duration_ms", "$__interval"), "{{job_name}}")).
@@ -82,19 +90,19 @@ func job() *dashboard.DashboardBuilder {
 			`topk(50, sum by (host) (count_over_time({event="checkpoint_late_message"`+inCluster+` | logfmt`+ofJob+` | host!="" [$__range])))`)).
 		WithPanel(ranking("Unfinished snapshots", "Snapshots that had not finished, or not begun, when their checkpoint was given up (Flink 1.12 and later).", count, "snapshots",
 			`topk(50, sum by (event, task_name, subtask_index, node) (count_over_time({event=~"snapshot_async_failed|snapshot_aborted|barrier_overtaken"`+inCluster+` | logfmt`+maybeJob+` [$__range])))`)).
-		WithPanel(ranking("Failed checkpoints", "", count, "lines",
-			`sum by (checkpoint_id, failure_cause, failures_in_a_row, last_completed_checkpoint_id, slow_tasks, root_cause_class) (count_over_time(`+summary+ofJob+` [$__range]))`).Span(24)).
+		WithPanel(ranking("Failed checkpoints", "The hundred with the highest ids.", "none", "checkpoint",
+			`topk(100, max by (job_name, failure_cause, failures_in_a_row, last_completed_checkpoint_id, slow_tasks, root_cause_class) (max_over_time(`+summary+ofJob+` | unwrap checkpoint_id | __error__="" [$__range])))`).Span(24)).
 		WithPanel(lines("What happened", "", `{event=~"checkpoint_(triggered|completed|expired|declined|late_message|restored|failure_threshold_exceeded|failure_summary)|job_state_changed|savepoint_.+"`+inCluster+` | logfmt`+ofJob+` | line_format "{{.event}} {{.checkpoint_id}} {{.message}}"`))
 }
 
 func rocksDB() *dashboard.DashboardBuilder {
 	return withJob(newDashboard(rocksDBUID, "Flink checkpoints: RocksDB", "What RocksDB's own LOG says of snapshots and writes.")).
 		WithPanel(number("Snapshots", "", count, `sum(count_over_time({event="rocksdb_snapshot_finished"`+inCluster+` | logfmt`+ofLOG+` [$__range]))`)).
-		WithPanel(number("Longest snapshot", "", millis, `max(max_over_time({event="rocksdb_snapshot_finished"`+inCluster+` | logfmt`+ofLOG+` | unwrap duration_ms | __error__="" [$__range]))`)).
+		WithPanel(longest("Longest snapshot", `max(max_over_time({event="rocksdb_snapshot_finished"`+inCluster+` | logfmt`+ofLOG+` | unwrap duration_ms | __error__="" [$__range]))`)).
 		WithPanel(number("Write stalls and stops", "Tasks were slowed down, or stood still.", count, `sum(count_over_time({event=~"rocksdb_write_(stalled|stopped)"`+inCluster+` | logfmt`+ofLOG+` [$__range]))`)).
 		WithPanel(number("Writing LOGs", "LOGs, one a state and subtask, that told of a snapshot.", count, `count(sum by (node, filename) (count_over_time({event="rocksdb_snapshot_finished"`+inCluster+` | logfmt`+ofLOG+` [$__range])))`)).
 		WithPanel(series("Duration of snapshots", "RocksDB writes its memtables to the local disk.", millis,
-			largest("node, task_name, operator_name", "rocksdb_snapshot_finished", ofLOG, "duration_ms", "$__interval"), "{{node}} {{operator_name}}{{task_name}}")).
+			largest("node, operator_name", "rocksdb_snapshot_finished", ofLOG, "duration_ms", "$__interval"), "{{node}} {{operator_name}}")).
 		WithPanel(bars("Stalls and stops by cause", "memtables: more or larger write buffers; l0_files: more threads for compactions; pending_compaction_bytes: a faster disk.",
 			`sum by (event, stall_cause) (count_over_time({event=~"rocksdb_write_(stalled|stopped)"`+inCluster+` | logfmt`+ofLOG+` [$__interval]))`, "{{event}} {{stall_cause}}")).
 		WithPanel(ranking("Column families", "Which state's writes stall.", count, "stalls and stops",

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
@@ -73,6 +76,8 @@ func series(title, description, unit, expr, legend string) *timeseries.PanelBuil
 	return timeseries.NewPanelBuilder().Title(title).Description(description).Datasource(source()).
 		Interval("1m").Unit(unit).Min(0).Span(12).Height(8).
 		DrawStyle(common.GraphDrawStylePoints).PointSize(6).
+		Legend(common.NewVizLegendOptionsBuilder().DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom).ShowLegend(true)).
+		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending)).
 		WithTarget(query(expr, legend, false))
 }
 
@@ -92,10 +97,18 @@ func number(title, description, unit, expr string) *stat.PanelBuilder {
 		WithTarget(query(expr, "", true))
 }
 
+// longest shows the longest duration of the whole range, where there is any.
+func longest(title, expr string) *stat.PanelBuilder {
+	return number(title, "", millis, expr).NoValue("–")
+}
+
+// widths are those of columns whose texts are long, in pixels.
+var widths = map[string]int{"slow_tasks": 700, "filename": 480, "task_name": 280}
+
 // ranking shows a row for each series of the whole range, the largest first. The labels
 // are its columns.
 func ranking(title, description, unit, value, expr string) *table.PanelBuilder {
-	return table.NewPanelBuilder().Title(title).Description(description).Datasource(source()).
+	b := table.NewPanelBuilder().Title(title).Description(description).Datasource(source()).
 		Span(12).Height(9).
 		WithTarget(query(expr, "", true)).
 		WithTransformation(dashboard.DataTransformerConfig{Id: "labelsToFields", Options: map[string]any{"mode": "columns"}}).
@@ -109,6 +122,10 @@ func ranking(title, description, unit, value, expr string) *table.PanelBuilder {
 		OverrideByName("job_id", []dashboard.DynamicConfigValue{{Id: "links", Value: []any{map[string]any{
 			"title": "This job", "url": "/d/" + jobUID + "?var-job=${__value.text}&${datasource:queryparam}&${cluster:queryparam}&${__url_time_range}",
 		}}}})
+	for _, column := range slices.Sorted(maps.Keys(widths)) {
+		b.OverrideByName(column, []dashboard.DynamicConfigValue{{Id: "custom.width", Value: widths[column]}})
+	}
+	return b
 }
 
 // lines shows log lines.

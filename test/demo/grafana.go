@@ -42,7 +42,8 @@ func dockerArgs(root, lokiURL string) []string {
 		"--env", "LOKI_URL=" + lokiURL,
 		"--env", "GF_SERVER_HTTP_ADDR=127.0.0.1",
 		"--env", "GF_AUTH_ANONYMOUS_ENABLED=true", "--env", "GF_AUTH_ANONYMOUS_ORG_ROLE=Viewer",
-		"--volume", filepath.Join(root, "build/grafana/provisioning") + ":/etc/grafana/provisioning:ro",
+		"--volume", filepath.Join(root, "build/grafana/provisioning/datasources") + ":/etc/grafana/provisioning/datasources:ro",
+		"--volume", filepath.Join(root, "build/grafana/provisioning/dashboards") + ":/etc/grafana/provisioning/dashboards:ro",
 		"--volume", filepath.Join(root, "rules/dashboards") + ":/var/lib/grafana/dashboards/flink-loki:ro",
 		cmp.Or(os.Getenv("GRAFANA_IMAGE"), "grafana/grafana"),
 	}
