@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"flink-loki/test/proc"
@@ -22,7 +24,7 @@ type fluentBit struct {
 }
 
 // NewFluentBit returns an agent in a real Fluent Bit, whose binary is given.
-func NewFluentBit(bin, dir string, options Options) (Agent, error) {
+func NewFluentBit(bin, dir string, outputs ...Options) (Agent, error) {
 	so, err := Built("out_flink_loki.so")
 	if err != nil {
 		return nil, err
@@ -33,6 +35,7 @@ func NewFluentBit(bin, dir string, options Options) (Agent, error) {
   flush: 1
   grace: 5
   log_level: info
+  hot_reload: on
   storage.path: %[1]s/storage
   storage.sync: normal
   scheduler.base: 1
@@ -52,13 +55,14 @@ pipeline:
       refresh_interval: 1
       tag: flink
   outputs:
-    - name: flink_loki
-      match: flink
-      workers: 1
-      retry_limit: no_limits
 `, dir, so)
-	for _, name := range slices.Sorted(maps.Keys(options)) {
-		fmt.Fprintf(&b, "      %s: %q\n", name, options[name])
+	for _, options := range outputs {
+		fmt.Fprintf(&b, "    - name: flink_loki\n      match: flink\n      workers: %s\n      retry_limit: no_limits\n", options.workers())
+		for _, name := range slices.Sorted(maps.Keys(options)) {
+			if name != "workers" {
+				fmt.Fprintf(&b, "      %s: %q\n", name, options[name])
+			}
+		}
 	}
 	return f, os.WriteFile(f.config, []byte(b.String()), 0o600)
 }
@@ -74,6 +78,19 @@ func (f *fluentBit) Start() error {
 	if f.process, err = proc.Start(cmd, false); err != nil {
 		return err
 	}
+	return f.ready(before)
+}
+
+func (f *fluentBit) Reload() error {
+	before := f.logged(ready)
+	if err := syscall.Kill(f.process.Pid, syscall.SIGHUP); err != nil {
+		return err
+	}
+	return errors.Join(f.ready(before), f.alive())
+}
+
+// ready waits until the engine has said that it runs, once more than before.
+func (f *fluentBit) ready(before int) error {
 	for deadline := time.Now().Add(startTimeout); f.logged(ready) == before; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("fluent bit is not ready within %v\n%s", startTimeout, tail(f.log.Name()))
@@ -94,23 +111,29 @@ func (f *fluentBit) logged(text string) int {
 	return strings.Count(string(b), text)
 }
 
-// Send appends the part to its file: the base name of Part.File, in the agent's
+// Send appends the parts to their files: the base name of Part.File, in the agent's
 // directory.
-func (f *fluentBit) Send(p Part) (bool, error) {
-	text, err := p.Text()
-	if err != nil {
-		return false, err
-	}
-	file, err := os.OpenFile(filepath.Join(f.dir, filepath.Base(p.File)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return false, err
-	}
-	defer file.Close()
-	if _, err = file.WriteString(text); err != nil {
-		return false, err
+func (f *fluentBit) Send(parts ...Part) (bool, error) {
+	for _, p := range parts {
+		if err := f.append(p); err != nil {
+			return false, err
+		}
 	}
 	time.Sleep(1500 * time.Millisecond) // the next chunk is another one: Fluent Bit flushes each second
 	return false, f.alive()
+}
+
+func (f *fluentBit) append(p Part) error {
+	text, err := p.Text()
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(f.dir, filepath.Base(p.File)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	return errors.Join(err, file.Close())
 }
 
 func (f *fluentBit) Retry(Part) (bool, error) { return false, f.alive() }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"flink-loki/test/chunk"
 	"flink-loki/test/proc"
 )
 
@@ -20,19 +22,21 @@ const answerTimeout = 30 * time.Second
 // of Fluent Bit's filesystem storage do: a part is framed anew to the same bytes.
 type host struct {
 	dir     string
-	options Options
+	outputs []Options
 	so, bin string
 
-	process *proc.Process
-	in      io.WriteCloser
-	answers chan string
-	log     *os.File
-	framed  map[string]bool
+	process   *proc.Process
+	in        io.WriteCloser
+	answers   chan string
+	log       *os.File
+	framed    map[string]bool
+	reloads   int             // of the process
+	delivered map[string]bool // by output and part
 }
 
 // NewHost returns an agent in the C host.
-func NewHost(dir string, options Options) (Agent, error) {
-	h := &host{dir: dir, options: options}
+func NewHost(dir string, outputs ...Options) (Agent, error) {
+	h := &host{dir: dir, outputs: outputs, delivered: map[string]bool{}}
 	var err error
 	if h.so, err = Built("out_flink_loki.so"); err != nil {
 		return nil, err
@@ -75,45 +79,143 @@ func (h *host) Start() error {
 	if err := h.expect("register flink_loki"); err != nil {
 		return err
 	}
-	script := "workers 1\noutput o\n"
-	for name, value := range h.options {
-		script += fmt.Sprintf("set o %s %s\n", name, value)
-	}
-	if err := h.tell(script + "init o\n"); err != nil {
+	h.reloads = 0
+	if err := h.tell("workers " + h.outputs[0].workers() + "\n"); err != nil {
 		return err
 	}
-	return h.expect("init o 1")
+	return h.init()
 }
 
-func (h *host) Send(p Part) (bool, error) {
-	if !h.framed[p.Name] {
-		h.framed[p.Name] = true
-		info, err := os.Stat(p.Log)
+// name is what the host calls an output. Each reload begins new ones.
+func (h *host) name(output int) string { return fmt.Sprintf("o%d.%d", output, h.reloads) }
+
+func (h *host) init() error {
+	for i, options := range h.outputs {
+		script := fmt.Sprintf("output %s\n", h.name(i))
+		for name, value := range options {
+			script += fmt.Sprintf("set %s %s %s\n", h.name(i), name, value)
+		}
+		if err := h.tell(fmt.Sprintf("%sinit %s\n", script, h.name(i))); err != nil {
+			return err
+		}
+		if err := h.expect(fmt.Sprintf("init %s 1", h.name(i))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *host) exit() error {
+	for i := range h.outputs {
+		if err := h.tell(fmt.Sprintf("exit %s\n", h.name(i))); err != nil {
+			return err
+		}
+		if err := h.expect(fmt.Sprintf("exit %s 1", h.name(i))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *host) Reload() error {
+	if err := h.exit(); err != nil {
+		return err
+	}
+	h.reloads++
+	return h.init()
+}
+
+func (h *host) Send(parts ...Part) (bool, error) {
+	for _, p := range parts {
+		for output := range h.outputs {
+			delete(h.delivered, fmt.Sprint(output, p.Name))
+		}
+	}
+	return h.flush(parts...)
+}
+
+func (h *host) Retry(p Part) (bool, error) { return h.flush(p) }
+
+// flush gives the parts to the outputs that have not delivered them, all at once.
+func (h *host) flush(parts ...Part) (delivered bool, err error) {
+	asked := map[string]string{} // what the host will say, and whom that is about
+	for _, p := range parts {
+		if err := h.frame(p); err != nil {
+			return false, err
+		}
+		for output := range h.outputs {
+			who := fmt.Sprint(output, p.Name)
+			if h.delivered[who] {
+				continue
+			}
+			asked[fmt.Sprintf("flush %s %s ", h.name(output), p.Name)] = who
+			if err := h.tell(fmt.Sprintf("flush %s %s tail.0\n", h.name(output), p.Name)); err != nil {
+				return false, err
+			}
+		}
+	}
+	delivered = true
+	for range len(asked) {
+		answer, err := h.answer()
 		if err != nil {
 			return false, err
 		}
-		recordTime := info.ModTime().Unix() // the same at each framing
-		if err := h.tell(fmt.Sprintf("frame %s %s %d %d %s %d\n", p.Name, p.Log, p.First, p.Count, p.File, recordTime)); err != nil {
-			return false, err
+		who, ok := asked[strings.TrimRight(answer, "012")]
+		switch {
+		case ok && strings.HasSuffix(answer, " 1"):
+			h.delivered[who] = true
+		case ok && strings.HasSuffix(answer, " 2"):
+			delivered = false
+		default:
+			return false, h.explain(fmt.Errorf("the host says %q", answer))
 		}
 	}
-	if err := h.tell(fmt.Sprintf("flush o %s tail.0\n", p.Name)); err != nil {
-		return false, err
-	}
-	answer, err := h.answer()
-	if err != nil {
-		return false, err
-	}
-	switch answer {
-	case "flush o " + p.Name + " 1":
-		return true, nil
-	case "flush o " + p.Name + " 2":
-		return false, nil
-	}
-	return false, fmt.Errorf("the host says %q", answer)
+	return delivered, nil
 }
 
-func (h *host) Retry(p Part) (bool, error) { return h.Send(p) }
+// frame makes a part's chunk, where the process does not have it.
+func (h *host) frame(p Part) error {
+	if h.framed[p.Name] {
+		return nil
+	}
+	h.framed[p.Name] = true
+	info, err := os.Stat(p.Log)
+	if err != nil {
+		return err
+	}
+	recordTime := info.ModTime() // the same at each framing
+	if !p.Torn {
+		return h.tell(fmt.Sprintf("frame %s %s %d %d %s %d\n", p.Name, p.Log, p.First, p.Count, p.File, recordTime.Unix()))
+	}
+	content, err := os.ReadFile(p.Log)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(h.dir, p.Name+".chunk")
+	if err := os.WriteFile(file, torn(p, content, recordTime), 0o600); err != nil {
+		return err
+	}
+	return h.tell(fmt.Sprintf("chunk %s %s\n", p.Name, file))
+}
+
+// torn makes a part's chunk with pieces in it that are no records: bytes that are no
+// MessagePack, another shape, and a record that is cut short.
+func torn(p Part, log []byte, at time.Time) []byte {
+	whole := chunk.Append(nil, chunk.Record{Time: at, Line: strings.Repeat("a line that is no event ", 20), Filename: p.File, Offset: 0})
+	pieces := [][]byte{[]byte("\xc1\xff\xc1 no MessagePack"), {0x93, 1, 2, 3}, whole[:len(whole)/2]}
+	var b []byte
+	number, offset := 0, int64(0)
+	for line := range bytes.Lines(log) {
+		if number++; number >= p.First && number < p.First+p.Count {
+			b = chunk.Append(b, chunk.Record{Time: at, Line: string(bytes.TrimSuffix(line, []byte("\n"))), Filename: p.File, Offset: offset})
+			if number%20 == 0 {
+				b = append(b, pieces[number/20%len(pieces)]...)
+			}
+		}
+		offset += int64(len(line))
+	}
+	return append(b, pieces[2]...)
+}
 
 func (h *host) Kill() error {
 	h.process.Kill()
@@ -121,10 +223,10 @@ func (h *host) Kill() error {
 }
 
 func (h *host) Stop() error {
-	if err := h.tell("exit o\nunregister\nquit\n"); err != nil {
+	if err := h.exit(); err != nil {
 		return err
 	}
-	if err := h.expect("exit o 1"); err != nil {
+	if err := h.tell("unregister\nquit\n"); err != nil {
 		return err
 	}
 	if err := h.expect("unregister"); err != nil {

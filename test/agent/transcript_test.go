@@ -141,11 +141,13 @@ func (p *play) send(words []string) error {
 		return fmt.Errorf("no part %s", words[1])
 	}
 	before := len(p.loki.Requests())
-	give := p.agent.Send
-	if words[0] == "again" {
-		give = p.agent.Retry
+	var delivered bool
+	var err error
+	if words[0] == "again" && Real() {
+		delivered, err = p.agent.Retry(part)
+	} else {
+		delivered, err = p.agent.Send(part)
 	}
-	delivered, err := give(part)
 	if err != nil {
 		return err
 	}

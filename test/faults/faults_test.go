@@ -4,9 +4,11 @@ package faults
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -15,12 +17,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"text/tabwriter"
 	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/klauspost/compress/snappy"
 	"github.com/rs/zerolog"
 
 	"flink-loki/parsers"
@@ -35,17 +39,21 @@ var long = flag.Bool("long", false, "outages of a minute, and 20 kills")
 type scene struct {
 	t       *testing.T
 	dir     string
-	loki    *fakeloki.Loki
-	real    *lokitest.Server // behind it, nil for none
-	cluster string           // label of what is pushed
+	loki    *fakeloki.Loki   // makes the faults
+	store   *fakeloki.Loki   // behind it
+	real    *lokitest.Server // in place of the store, nil for none
 	proxy   *toxiproxy.Proxy // in front of Loki
 	options agent.Options
+	outputs []agent.Options // those, and of others
 	agent   agent.Agent
 	random  *rand.Rand
 
 	parts   []agent.Part
 	sent    []agent.Part
 	pending []agent.Part // that were not delivered at once
+
+	mu     sync.Mutex
+	poison map[string]bool // texts of entries that Loki refuses for ever
 }
 
 // fault is one thing that goes wrong.
@@ -171,6 +179,54 @@ var faults = []fault{
 		s.send(len(s.parts))
 	}},
 	{name: "the log's clock is 8 h ahead", log: "ahead", play: func(s *scene) { s.send(len(s.parts)) }},
+	{name: "Loki is restarted", play: func(s *scene) {
+		s.send(3)
+		s.proxy.Stop()
+		if s.real != nil {
+			s.must(s.real.Kill())
+		}
+		s.send(2)
+		if s.real != nil {
+			s.must(s.real.Restart(s.t.Context()))
+		}
+		s.must(s.proxy.Start())
+	}},
+	{name: "an entry that Loki refuses for ever, in each position", play: func(s *scene) {
+		for i, p := range s.parts {
+			s.spoil(p, i)
+		}
+	}},
+	{name: "pieces of chunks are no records", hostOnly: true, play: func(s *scene) {
+		for i := range s.parts {
+			s.parts[i].Torn = true
+		}
+	}},
+	{name: "two outputs", play: func(s *scene) {
+		s.must(s.agent.Stop())
+		s.addOutput()
+		s.start()
+		s.send(2)
+		s.loki.Pass(1)
+		s.loki.FailNext(5, 503, nil, "not now")
+		s.send(3)
+		s.must(s.agent.Kill())
+		s.loki.ClearFaults()
+		s.start()
+	}},
+	{name: "two workers", play: func(s *scene) { s.work("2") }},
+	{name: "four workers", play: func(s *scene) { s.work("4") }},
+	{name: "a reload in full flow", play: func(s *scene) {
+		s.send(2)
+		s.loki.FailNext(always, 503, nil, "not now")
+		s.send(2)
+		s.must(s.agent.Reload())
+		s.send(1)
+		s.loki.ClearFaults()
+		s.send(2)
+		if !agent.Real() { // where 5.1.1 ends with SIGSEGV in code of its own
+			s.must(s.agent.Reload())
+		}
+	}},
 	{name: "state_path is full", play: func(s *scene) {
 		disk := filepath.Join(s.dir, "disk")
 		s.must(os.Mkdir(disk, 0o700))
@@ -229,7 +285,7 @@ func TestFaults(t *testing.T) {
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "fault\tsent\tdelivered\ttwice\tlost\t")
+	fmt.Fprintln(w, "fault\tsent\tdelivered\tdead letters\ttwice\tlost\t")
 	real := realLoki(t)
 	for _, f := range faults {
 		if f.hostOnly && agent.Real() {
@@ -240,8 +296,11 @@ func TestFaults(t *testing.T) {
 			f.play(s)
 			s.send(len(s.parts))
 			s.settle()
-			sent, delivered, twice, lost := s.count()
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t\n", f.name, sent, delivered, len(twice), len(lost))
+			sent, delivered, dead, twice, lost := s.count()
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t\n", f.name, sent, delivered, dead, len(twice), len(lost))
+			if dead != len(s.poison) {
+				t.Errorf("%d dead letters, and Loki refuses %d entries for ever", dead, len(s.poison))
+			}
 			for _, id := range lost {
 				t.Errorf("lost: %s", id)
 			}
@@ -289,13 +348,39 @@ func forward(real *lokitest.Server) func(http.Header, []byte) (int, string) {
 	}
 }
 
-func newScene(t *testing.T, log string, real *lokitest.Server) *scene {
-	var config fakeloki.Config
-	if real != nil {
-		config.Behind = forward(real)
+// keep hands a push on to a fake Loki.
+func keep(store *fakeloki.Loki) func(http.Header, []byte) (int, string) {
+	return func(header http.Header, body []byte) (int, string) {
+		request := httptest.NewRequest(http.MethodPost, "/loki/api/v1/push", bytes.NewReader(body))
+		request.Header = header
+		answer := httptest.NewRecorder()
+		store.ServeHTTP(answer, request)
+		return answer.Code, answer.Body.String()
 	}
-	s := &scene{t: t, dir: t.TempDir(), loki: fakeloki.New(config), real: real, random: rand.New(rand.NewPCG(1, 2))}
-	s.cluster = fmt.Sprintf("faults-%d", time.Now().UnixNano())
+}
+
+// refuse refuses pushes with a poisoned entry in them.
+func (s *scene) refuse(next func(http.Header, []byte) (int, string)) func(http.Header, []byte) (int, string) {
+	return func(header http.Header, body []byte) (int, string) {
+		text, err := snappy.Decode(nil, body)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for poison := range s.poison {
+			if err == nil && bytes.Contains(text, []byte(poison)) {
+				return http.StatusBadRequest, "this entry is refused for ever"
+			}
+		}
+		return next(header, body)
+	}
+}
+
+func newScene(t *testing.T, log string, real *lokitest.Server) *scene {
+	s := &scene{t: t, dir: t.TempDir(), store: fakeloki.New(fakeloki.Config{}), real: real, random: rand.New(rand.NewPCG(1, 2)), poison: map[string]bool{}}
+	behind := keep(s.store)
+	if real != nil {
+		behind = forward(real)
+	}
+	s.loki = fakeloki.New(fakeloki.Config{Behind: s.refuse(behind)})
 	server := httptest.NewServer(s.loki)
 	quiet := zerolog.Nop()
 	s.proxy = toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), quiet), "loki", "127.0.0.1:0", strings.TrimPrefix(server.URL, "http://"))
@@ -306,12 +391,61 @@ func newScene(t *testing.T, log string, real *lokitest.Server) *scene {
 		server.Close()
 	})
 	s.options = agent.Options{
-		"url": "http://" + s.proxy.Listen, "timezone": "UTC", "timeout": "1s", "labels": "cluster=" + s.cluster,
+		"url": "http://" + s.proxy.Listen, "timezone": "UTC", "timeout": "1s", "labels": fmt.Sprintf("cluster=faults-%d", time.Now().UnixNano()),
 		"state_path": filepath.Join(s.dir, "state"), "dead_letter_path": filepath.Join(s.dir, "dead.jsonl"),
 	}
+	s.outputs = []agent.Options{s.options}
 	s.start()
 	s.split(log)
 	return s
+}
+
+// addOutput adds an output with another cluster, which shares the state's directory.
+func (s *scene) addOutput() {
+	other := maps.Clone(s.options)
+	other["labels"] += "-b"
+	other["dead_letter_path"] += "-b"
+	s.outputs = append(s.outputs, other)
+}
+
+// clusters are those of the outputs.
+func (s *scene) clusters() (names []string) {
+	for _, o := range s.outputs {
+		names = append(names, strings.TrimPrefix(o["labels"], "cluster="))
+	}
+	return names
+}
+
+// work lets several workers deliver all parts at the same time, while some pushes fail.
+func (s *scene) work(workers string) {
+	s.must(s.agent.Stop())
+	s.options["workers"] = workers
+	s.start()
+	for range 5 {
+		s.loki.Pass(1)
+		s.loki.FailNext(1, 503, nil, "not now")
+	}
+	delivered, err := s.agent.Send(s.parts...)
+	s.must(err)
+	if s.sent = append(s.sent, s.parts...); !delivered {
+		s.pending = append(s.pending, s.parts...)
+	}
+	s.parts = nil
+}
+
+// spoil lets Loki refuse one event of a part for ever: the first of the first part, and so on.
+func (s *scene) spoil(p agent.Part, position int) {
+	var offsets []int64
+	for _, e := range s.events(p.Log) {
+		if line := e.Origin.Line; line >= p.First && line < p.First+p.Count && !e.Has(parsers.Part) && !e.Kind.Quiet {
+			offsets = append(offsets, e.Origin.Offset)
+		}
+	}
+	if len(offsets) > 0 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.poison[fmt.Sprintf(" offset=%d ", offsets[position%len(offsets)])] = true
+	}
 }
 
 func (s *scene) must(err error) {
@@ -324,7 +458,7 @@ func (s *scene) must(err error) {
 func (s *scene) start() {
 	s.t.Helper()
 	var err error
-	s.agent, err = agent.New(s.dir, s.options)
+	s.agent, err = agent.New(s.dir, s.outputs...)
 	s.must(err)
 	s.must(s.agent.Start())
 }
@@ -433,80 +567,106 @@ func (s *scene) settle() {
 	}
 }
 
-// expected are the identities of the events that were sent, each with its text.
-func (s *scene) expected() map[string]bool {
-	ids := map[string]bool{}
+// events returns the events of a log.
+func (s *scene) events(log string) (events []*parsers.Event) {
 	parser, err := parsers.New(parsers.Options{Location: time.UTC})
 	s.must(err)
-	content, err := os.ReadFile(s.sent[0].Log)
+	content, err := os.ReadFile(log)
 	s.must(err)
+	source := parser.NewSource(func(e *parsers.Event) { events = append(events, e.Clone()) })
 	offset, line := int64(0), 0
-	last := s.sent[len(s.sent)-1]
-	source := parser.NewSource(func(e *parsers.Event) {
-		if !e.Kind.Quiet {
-			id := fmt.Sprintf("%s offset=%d", e.Kind.Name, e.Origin.Offset)
-			if part, ok := e.Int(parsers.Part); ok {
-				id += fmt.Sprintf(" part=%d", part)
-			}
-			ids[id] = true
-		}
-	})
-	for text := range bytes.Lines(content) { // the parts are in the order of the log
-		if line++; line >= last.First+last.Count {
-			break
-		}
+	for text := range bytes.Lines(content) {
+		line++
 		source.Record(parsers.Origin{Line: line, Offset: offset}, bytes.TrimSuffix(text, []byte("\n")))
 		offset += int64(len(text))
 	}
 	source.Flush()
+	return events
+}
+
+// expected are the identities of the events that were sent.
+func (s *scene) expected() map[string]bool {
+	ids := map[string]bool{}
+	last := s.sent[len(s.sent)-1]
+	for _, e := range s.events(last.Log) { // the parts are in the order of the log
+		if e.Kind.Quiet || e.Origin.Line >= last.First+last.Count {
+			continue
+		}
+		id := fmt.Sprintf("%s offset=%d", e.Kind.Name, e.Origin.Offset)
+		if part, ok := e.Int(parsers.Part); ok {
+			id += fmt.Sprintf(" part=%d", part)
+		}
+		for _, cluster := range s.clusters() {
+			ids[cluster+" "+id] = true
+		}
+	}
 	return ids
 }
 
-var field = regexp.MustCompile(` (event|offset|part|checkpoint_id|job_id|trigger_time)=(\S+)`)
+var field = regexp.MustCompile(` (event|offset|part|cluster|checkpoint_id|job_id|trigger_time)=(\S+)`)
 
-// delivered counts what Loki has, by identity.
-func (s *scene) delivered() map[string]int {
+// identities counts lines of events by their identity.
+func identities(lines []string) map[string]int {
 	ids := map[string]int{}
-	for _, line := range s.lines() {
+	for _, line := range lines {
 		f := map[string]string{}
 		for _, m := range field.FindAllStringSubmatch(" "+line, -1) {
 			if f[m[1]] == "" {
 				f[m[1]] = m[2]
 			}
 		}
-		id := f["event"] + " offset=" + f["offset"]
-		if f["part"] != "" {
-			id += " part=" + f["part"]
-		}
-		if f["event"] == "checkpoint_failure_summary" {
-			id = "checkpoint_failure_summary " + f["job_id"] + " " + f["checkpoint_id"] + " " + f["trigger_time"]
+		id := f["cluster"] + " " + f["event"]
+		switch {
+		case f["event"] == "checkpoint_failure_summary":
+			id += " " + f["job_id"] + " " + f["checkpoint_id"] + " " + f["trigger_time"]
+		case f["part"] != "":
+			id += " offset=" + f["offset"] + " part=" + f["part"]
+		default:
+			id += " offset=" + f["offset"]
 		}
 		ids[id]++
 	}
 	return ids
 }
 
+// deadLetters returns the entries in the outputs' dead-letter files.
+func (s *scene) deadLetters() (lines []string) {
+	for _, o := range s.outputs {
+		content, _ := os.ReadFile(o["dead_letter_path"])
+		for line := range bytes.Lines(content) {
+			var letter struct{ Line string }
+			s.must(json.Unmarshal(line, &letter))
+			if letter.Line != "" {
+				lines = append(lines, letter.Line)
+			}
+		}
+	}
+	return lines
+}
+
 // lines returns what Loki has.
 func (s *scene) lines() (all []string) {
 	if s.real == nil {
-		for _, e := range s.loki.Entries() {
+		for _, e := range s.store.Entries() {
 			all = append(all, e.Line)
 		}
 		return all
 	}
 	const most = 5000 // of one query
-	streams, err := s.real.Stored(s.t.Context(), fmt.Sprintf("{cluster=%q}", s.cluster), time.Now().Add(-24*time.Hour), time.Now().Add(12*time.Hour), most)
-	s.must(err)
-	for _, stream := range streams {
-		for _, e := range stream.Entries {
-			all = append(all, e.Line)
+	for _, cluster := range s.clusters() {
+		streams, err := s.real.Stored(s.t.Context(), fmt.Sprintf("{cluster=%q}", cluster), time.Now().Add(-24*time.Hour), time.Now().Add(12*time.Hour), most)
+		s.must(err)
+		for _, stream := range streams {
+			for _, e := range stream.Entries {
+				all = append(all, e.Line)
+			}
 		}
 	}
 	return all
 }
 
 func (s *scene) isThere() bool {
-	got := s.delivered()
+	got := identities(slices.Concat(s.lines(), s.deadLetters()))
 	for id := range s.expected() {
 		if got[id] == 0 {
 			return false
@@ -515,26 +675,29 @@ func (s *scene) isThere() bool {
 	return true
 }
 
-// count compares what was sent with what Loki has. The agent's own events count once
-// each, too; which of them are due depends on how far the log goes.
-func (s *scene) count() (sent, delivered int, twice, lost []string) {
-	want, got := s.expected(), s.delivered()
+// count compares what was sent with what Loki has, and the dead-letter file. The agent's own
+// events count once each, too; which of them are due depends on how far the log goes.
+func (s *scene) count() (sent, delivered, dead int, twice, lost []string) {
+	want, got, letters := s.expected(), identities(s.lines()), identities(s.deadLetters())
 	for id := range want {
-		if got[id] == 0 {
-			lost = append(lost, id)
-		} else {
+		switch {
+		case got[id] > 0:
 			delivered++
+		case letters[id] > 0:
+			dead++
+		default:
+			lost = append(lost, id)
 		}
 	}
 	for id, n := range got {
 		if n > 1 {
 			twice = append(twice, id)
 		}
-		if !want[id] && !strings.HasPrefix(id, "checkpoint_failure_summary ") {
+		if !want[id] && !strings.Contains(id, " checkpoint_failure_summary ") {
 			s.t.Errorf("was not sent: %s", id)
 		}
 	}
 	slices.Sort(lost)
 	slices.Sort(twice)
-	return len(want), delivered, twice, lost
+	return len(want), delivered, dead, twice, lost
 }
