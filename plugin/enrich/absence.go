@@ -406,13 +406,13 @@ func (j *job) observe(p place) (o observed) {
 	var last int64
 	var newest *checkpoint
 	for _, c := range j.checkpoints { // in the order of their ids
-		if c.Triggered.isZero() || !c.Triggered.notAfter(p) {
+		if !c.Triggered.toldBy(p) {
 			continue
 		}
 		if newest == nil || newest.Triggered.before(c.Triggered) {
 			newest = c
 		}
-		if c.Savepoint || c.Ended.isZero() || !c.Ended.notAfter(p) {
+		if c.Savepoint || !c.Ended.toldBy(p) {
 			continue
 		}
 		at := c.Triggered.At

@@ -285,15 +285,15 @@ func (l *Log) addAttempt(e *parsers.Event, p place) {
 		return
 	}
 	if a := l.attemptOf(e, false); a != nil {
-		if !a.Named.isZero() && a.Named.notAfter(p) {
+		if a.Named.toldBy(p) {
 			fill(e, parsers.TaskName, a.Task)
 			fillInt(e, parsers.SubtaskIndex, a.Subtask)
 			fillInt(e, parsers.Parallelism, a.Parallelism)
 		}
-		if !a.Owned.isZero() && a.Owned.notAfter(p) {
+		if a.Owned.toldBy(p) {
 			fill(e, parsers.JobID, a.Job)
 		}
-		if !a.Placed.isZero() && a.Placed.notAfter(p) {
+		if a.Placed.toldBy(p) {
 			fillInt(e, parsers.TaskAttemptNum, a.Number)
 			fill(e, parsers.TMID, a.TM)
 			if a.Host != "" {

@@ -348,7 +348,7 @@ func (l *Log) ended(e *parsers.Event, p place) {
 	if counted, _ := e.Bool(parsers.Counted); counted {
 		c.Counted.earliest(p)
 	}
-	if !c.Triggered.isZero() && c.Triggered.notAfter(p) {
+	if c.Triggered.toldBy(p) {
 		setMs(e, parsers.SinceTriggerMs, p.msSince(c.Triggered))
 		if before := c.job.before(c); before != nil {
 			setMs(e, parsers.IntervalMs, c.Triggered.msSince(before.Triggered))
@@ -408,11 +408,11 @@ func (j *job) pastAt(p place, c *checkpoint, completes bool) (sum past, ok bool)
 		return past{}, false
 	}
 	for _, other := range j.checkpoints { // in the order of their ids
-		if other.Ended.isZero() || !other.Ended.notAfter(p) || completes && other == c {
+		if !other.Ended.toldBy(p) || completes && other == c {
 			continue
 		}
 		asOf := checkpoint{ID: other.ID, End: other.End, Ended: other.Ended, Savepoint: other.Savepoint}
-		if !other.Counted.isZero() && other.Counted.notAfter(p) {
+		if other.Counted.toldBy(p) {
 			asOf.Counted = other.Counted
 		}
 		sum.add(&asOf)
@@ -429,10 +429,10 @@ func (l *Log) late(e *parsers.Event, p place) {
 	if c == nil {
 		return
 	}
-	switch isOver := !c.Ended.isZero() && c.Ended.notAfter(p); {
+	switch isOver := c.Ended.toldBy(p); {
 	case isOver && c.End == expired:
 		fill(e, parsers.After, "expired")
-		if !c.Expired.isZero() && c.Expired.notAfter(p) {
+		if c.Expired.toldBy(p) {
 			setMs(e, parsers.LateByMs, p.msSince(c.Expired))
 		}
 	case isOver && (c.End == declined || c.End == failed && !c.Counted.isZero()):
@@ -480,7 +480,7 @@ func (l *Log) addCheckpoint(e *parsers.Event, p place) {
 	if j == nil || p.before(j.RunAt) {
 		return
 	}
-	if !j.Named.isZero() && j.Named.notAfter(p) {
+	if j.Named.toldBy(p) {
 		fill(e, parsers.JobName, j.Name)
 	}
 	id, ok := e.Int(parsers.CheckpointID)
@@ -488,7 +488,7 @@ func (l *Log) addCheckpoint(e *parsers.Event, p place) {
 		return
 	}
 	c := j.find(id)
-	if c == nil || c.Triggered.isZero() || !c.Triggered.notAfter(p) {
+	if c == nil || !c.Triggered.toldBy(p) {
 		return
 	}
 	if c.Type != "" && !e.Has(parsers.CheckpointType) {
@@ -502,7 +502,7 @@ func (l *Log) addCheckpoint(e *parsers.Event, p place) {
 // failureKey names one failure, which Flink tells in several lines; "" where no line
 // before a place tells when the checkpoint was triggered, or that it failed.
 func (c *checkpoint) failureKey(p place) string {
-	if c.TriggerTime == 0 || !c.Triggered.notAfter(p) || c.Ended.isZero() || !c.Ended.notAfter(p) || c.End == completed {
+	if c.TriggerTime == 0 || !c.Triggered.toldBy(p) || !c.Ended.toldBy(p) || c.End == completed {
 		return ""
 	}
 	return c.Cluster + "/" + c.Job + "/" + strconv.FormatInt(c.ID, 10) + "/" + strconv.FormatInt(c.TriggerTime, 10)

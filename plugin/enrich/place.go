@@ -31,6 +31,9 @@ func (p place) before(q place) bool {
 
 func (p place) notAfter(q place) bool { return !q.before(p) }
 
+// toldBy reports whether p is a line, and not behind q's: what it told is known there.
+func (p place) toldBy(q place) bool { return !p.isZero() && p.notAfter(q) }
+
 // msSince returns the time from q to p.
 func (p place) msSince(q place) float64 { return float64(p.At-q.At) / 1e6 }
 

@@ -117,7 +117,7 @@ func (l *Log) addJob(e *parsers.Event, p place) {
 			return
 		}
 	}
-	if l.facts.Started.isZero() || !l.facts.Started.notAfter(p) || !l.isWhole(l.facts.Started) {
+	if !l.facts.Started.toldBy(p) || !l.isWhole(l.facts.Started) {
 		return
 	}
 	candidates, ok := l.jobsOfTask(e, p)
@@ -147,7 +147,7 @@ func (l *Log) jobsOfTask(e *parsers.Event, p place) (jobs []string, ok bool) {
 			!a.Ended.isZero() && !p.before(a.Ended) && !p.lingers(a.Ended) {
 			continue
 		}
-		if a.Owned.isZero() || !a.Owned.notAfter(p) {
+		if !a.Owned.toldBy(p) {
 			return nil, false
 		}
 		if !slices.Contains(jobs, a.Job) {

@@ -229,15 +229,18 @@ func (o *Output) read(tag string, chunk []byte) (enrich.Fingerprint, [][]byte, e
 // read.
 func (o *Output) render(pass *enrich.Pass, tag string, chunk []byte) (unread []loki.DeadLetter) {
 	sources := sources{files: &o.files, log: o.log, pass: pass, tag: tag, identify: o.identify, unrecognised: o.countUnrecognised}
+	bury := func(reason string, text []byte) {
+		unread = append(unread, loki.DeadLetter{At: time.Now().UTC(), Reason: reason, Tag: tag, Bytes: bytes.Clone(text)})
+	}
 	url := len(o.cfg.RecordFields)
 	stats := record.Decode(chunk, o.cfg.Keys, func(r *record.Record) {
 		origin := parsers.Origin{Offset: r.Offset, Time: r.Time, URL: r.Fields[url]}
 		if text, reason := sources.read(r, origin); reason != "" {
-			unread = append(unread, loki.DeadLetter{At: time.Now().UTC(), Reason: reason, Tag: tag, Bytes: bytes.Clone(text)})
+			bury(reason, text)
 		}
 	})
 	for _, reason := range sources.flush() {
-		unread = append(unread, loki.DeadLetter{At: time.Now().UTC(), Reason: reason, Tag: tag})
+		bury(reason, nil)
 	}
 	o.countRead(chunk, stats)
 	if stats.Malformed > 0 {
@@ -245,7 +248,7 @@ func (o *Output) render(pass *enrich.Pass, tag string, chunk []byte) (unread []l
 			"tag", tag, "pieces", stats.Malformed, "bytes", stats.SkippedBytes)
 	}
 	for _, piece := range stats.Pieces {
-		unread = append(unread, loki.DeadLetter{At: time.Now().UTC(), Reason: "no log record of Fluent Bit", Tag: tag, Bytes: bytes.Clone(piece)})
+		bury("no log record of Fluent Bit", piece)
 	}
 	return unread
 }
