@@ -2,6 +2,8 @@ package ship
 
 import (
 	"fmt"
+	"runtime"
+	"runtime/metrics"
 	"time"
 
 	"flink-loki/plugin/record"
@@ -45,6 +47,8 @@ func (o *Output) serveMetrics() error {
 		telemetry.StateFacts:       func() float64 { n, _ := o.kept.state.Size(); return float64(n) },
 		telemetry.StateBytes:       func() float64 { _, n := o.kept.state.Size(); return float64(n) },
 		telemetry.StateEvictions:   func() float64 { return float64(o.kept.state.Evicted()) },
+		telemetry.Goroutines:       func() float64 { return float64(runtime.NumGoroutine()) },
+		telemetry.MemoryBytes:      memory,
 	} {
 		o.metrics.Watch(metric, read)
 	}
@@ -52,6 +56,13 @@ func (o *Output) serveMetrics() error {
 		return fmt.Errorf("option metrics_listen, value %q: %w: give another address, one that no program of this host has", address, err)
 	}
 	return nil
+}
+
+// memory returns the bytes that the Go runtime has from the system, and has not given back.
+func memory() float64 {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return float64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
 }
 
 // labelsLeftOut waits for the chunk that is being read.

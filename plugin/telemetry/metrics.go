@@ -67,6 +67,8 @@ var (
 	StateFacts       = watched(gauge, "state_facts", "Facts that are known of jobs, tasks and checkpoints. Outputs with one state_path share them.")
 	StateBytes       = watched(gauge, "state_bytes", "Memory of those facts in bytes, about.")
 	StateEvictions   = watched(counter, "state_evictions_total", "Facts that were forgotten for want of room: events after it may lack fields.")
+	Goroutines       = watched(gauge, "goroutines", "Goroutines of all outputs of the plug-in.")
+	MemoryBytes      = watched(gauge, "memory_bytes", "Memory of all outputs of the plug-in in bytes: what its runtime has from the system. memory_limit is about this.")
 )
 
 // buckets are the bounds of all histograms, in seconds, up to what a flush may take.

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -53,7 +55,7 @@ func run(duration time.Duration, rate int) error {
 	state := filepath.Join(dir, "state")
 	a, err := agent.New(dir, agent.Options{
 		"url": server.URL, "timezone": "UTC", "state_path": state, "labels": "cluster=soak", "timeout": "2s",
-		"dead_letter_path": filepath.Join(dir, "dead.jsonl"),
+		"dead_letter_path": filepath.Join(dir, "dead.jsonl"), "metrics_listen": metricsAddress,
 	})
 	if err != nil {
 		return err
@@ -62,7 +64,7 @@ func run(duration time.Duration, rate int) error {
 		return err
 	}
 	w := &writer{path: filepath.Join(dir, "jobmanager.log"), sent: map[string]bool{}}
-	fmt.Println("minute   lines  events  stored  RSS MB  threads  files  state KB  journal KB")
+	fmt.Println("minute   lines  events  stored  RSS MB  threads  files  goroutines  state KB  journal KB")
 	started := time.Now()
 	for second := 0; time.Since(started) < duration; second++ {
 		switch second % 60 {
@@ -174,7 +176,26 @@ func usage(a agent.Agent) string {
 		return n
 	}
 	files, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	return fmt.Sprintf("%6d %8d %6d", field("VmRSS")>>10, field("Threads"), len(files))
+	return fmt.Sprintf("%6d %8d %6d %11s", field("VmRSS")>>10, field("Threads"), len(files), goroutines())
+}
+
+// metricsAddress is where the agent tells its metrics.
+const metricsAddress = "127.0.0.1:12021"
+
+var goroutinesLine = regexp.MustCompile(`(?m)^flink_loki_goroutines\{[^}]*\} (\d+)$`)
+
+// goroutines returns how many the plug-in has.
+func goroutines() string {
+	resp, err := http.Get("http://" + metricsAddress + "/metrics")
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if m := goroutinesLine.FindSubmatch(text); m != nil {
+		return string(m[1])
+	}
+	return fmt.Sprint("none: ", err)
 }
 
 // size returns the sum of the sizes of a directory's files, in bytes.
