@@ -84,7 +84,7 @@ var elsewhere = map[string]struct{ logs, job string }{
 	"Root causes":                   {"2.3.0/declined", ".*"},
 	"Restarts and failures of jobs": {"2.3.0/declined-fail", ".*"},
 	"Lost TaskManagers":             {"2.3.0/tm-killed", ".*"},
-	"Jobs that make no checkpoints": {"it hangs again", ".*"},
+	"Jobs without checkpoints":      {"it hangs again", ".*"},
 	"Agents":                        {"agents that are late by less", ".*"},
 	"Start delay":                   {"1.20.5/metric-report", "orders report v1.2"},
 	"Alignment":                     {"2.3.0/debug-mixed", "70bf24b61e376150bfdc49887393933d"},

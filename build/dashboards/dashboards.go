@@ -37,8 +37,8 @@ func fleet() *dashboard.DashboardBuilder {
 			`max(max_over_time(`+failed+` | unwrap failures_in_a_row | __error__="" [$__range]))`).Span(4)).
 		WithPanel(number("Completed checkpoints", "", count,
 			`sum(count_over_time({event="checkpoint_completed"`+inCluster+` | logfmt | savepoint!="true" [$__range]))`).Span(4)).
-		WithPanel(number("Jobs that make no checkpoints", "They run, and none completes or fails.", count, `count(`+overdue+`)`).Span(4)).
-		WithPanel(number("Agents", "Those that told that they live.", count, `count(sum by (cluster, node) (count_over_time(`+heartbeats+` [$__range])))`).Span(4)).
+		WithPanel(number("Jobs without checkpoints", "They run, and none completes or fails. It is told four times at most, after twice the time each: choose a long time range.", count, `count(max by (cluster, job_id, job_name) (`+overdue+`))`).Span(4)).
+		WithPanel(number("Agents", "Those that told within the time range that they live.", count, `count(sum by (cluster, node) (count_over_time(`+heartbeats+` [$__range])))`).Span(4)).
 		WithPanel(bars("Failures by cause", "", `sum by (failure_cause) (count_over_time(`+summary+` [$__interval]))`, "{{failure_cause}}")).
 		WithPanel(bars("Failures by job", "The ten jobs with most of them at a time.",
 			`topk(10, sum by (cluster, job_name) (count_over_time(`+summary+` [$__interval])))`, "{{cluster}} {{job_name}}")).
@@ -50,7 +50,7 @@ func fleet() *dashboard.DashboardBuilder {
 			`topk(20, sum by (cluster, host) (count_over_time({event="checkpoint_late_message"`+inCluster+` | logfmt | host!="" [$__range])))`)).
 		WithPanel(ranking("Longest completed checkpoints", "Near the job's timeout they fail next.", millis, "longest",
 			`topk(20, `+largest("cluster, job_id, job_name", "checkpoint_completed", ` | savepoint!="true"`, "duration_ms", "$__range")+`)`)).
-		WithPanel(ranking("Jobs that make no checkpoints", "How long none has completed or failed, as it was told last.", millis, "quiet for", `topk(50, max by (cluster, job_id, job_name) (`+overdue+`))`)).
+		WithPanel(ranking("Jobs without checkpoints", "How long none has completed or failed, as it was told last.", millis, "quiet for", `topk(50, max by (cluster, job_id, job_name) (`+overdue+`))`)).
 		WithPanel(ranking("Agents", "Chunks that wait for Loki at most.", count, "pending chunks",
 			`topk(50, max by (cluster, node) (max_over_time(`+heartbeats+` | unwrap pending_chunks | __error__="" [$__range])))`)).
 		WithPanel(bars("Restarts and failures of jobs", "", `sum by (to_state) (count_over_time({event="job_state_changed"`+inCluster+` | logfmt | to_state=~"RESTARTING|FAILING|FAILED" [$__interval]))`, "{{to_state}}")).
@@ -87,12 +87,12 @@ func job() *dashboard.DashboardBuilder {
 		WithPanel(ranking("How late", "How much longer the timeout would have had to be.", millis, "late by",
 			`topk(50, `+largest("task_name, subtask_index, host", "checkpoint_late_message", ofJob, "late_by_ms", "$__range")+`)`)).
 		WithPanel(ranking("Hosts", "Always the same one: its disk, network or neighbours.", count, "times late",
-			`topk(50, sum by (host) (count_over_time({event="checkpoint_late_message"`+inCluster+` | logfmt`+ofJob+` | host!="" [$__range])))`)).
+			`topk(50, sum by (host) (count_over_time({event="checkpoint_late_message"`+inCluster+` | logfmt`+ofJob+` | host!="" [$__range])))`).Span(8)).
 		WithPanel(ranking("Unfinished snapshots", "Snapshots that had not finished, or not begun, when their checkpoint was given up (Flink 1.12 and later).", count, "snapshots",
-			`topk(50, sum by (event, task_name, subtask_index, node) (count_over_time({event=~"snapshot_async_failed|snapshot_aborted|barrier_overtaken"`+inCluster+` | logfmt`+maybeJob+` [$__range])))`)).
+			`topk(50, sum by (event, task_name, subtask_index, node) (count_over_time({event=~"snapshot_async_failed|snapshot_aborted|barrier_overtaken"`+inCluster+` | logfmt`+maybeJob+` [$__range])))`).Span(16)).
 		WithPanel(ranking("Failed checkpoints", "The hundred with the highest ids.", "none", "checkpoint",
-			`topk(100, max by (job_name, failure_cause, failures_in_a_row, last_completed_checkpoint_id, slow_tasks, root_cause_class) (max_over_time(`+summary+ofJob+` | unwrap checkpoint_id | __error__="" [$__range])))`).Span(24)).
-		WithPanel(lines("What happened", "", `{event=~"checkpoint_(triggered|completed|expired|declined|late_message|restored|failure_threshold_exceeded|failure_summary)|job_state_changed|savepoint_.+"`+inCluster+` | logfmt`+ofJob+` | line_format "{{.event}} {{.checkpoint_id}} {{.message}}"`))
+			`topk(100, max by (job_name, failure_cause, failures_in_a_row, last_completed_checkpoint_id, slow_tasks, root_cause_class) (max_over_time(`+summary+ofJob+` | unwrap checkpoint_id | __error__="" [$__range])))`).Span(24).OverrideByName("slow_tasks", width(560))).
+		WithPanel(lines("What happened", "", `{event=~"checkpoint_(triggered|completed|expired|declined|overdue|recovered|late_message|restored|failure_threshold_exceeded|failure_summary)|job_state_changed|savepoint_.+"`+inCluster+` | logfmt`+ofJob+` | line_format "{{.event}} {{.checkpoint_id}} {{.message}}"`))
 }
 
 func rocksDB() *dashboard.DashboardBuilder {
@@ -106,8 +106,8 @@ func rocksDB() *dashboard.DashboardBuilder {
 		WithPanel(bars("Stalls and stops by cause", "memtables: more or larger write buffers; l0_files: more threads for compactions; pending_compaction_bytes: a faster disk.",
 			`sum by (event, stall_cause) (count_over_time({event=~"rocksdb_write_(stalled|stopped)"`+inCluster+` | logfmt`+ofLOG+` [$__interval]))`, "{{event}} {{stall_cause}}")).
 		WithPanel(ranking("Column families", "Which state's writes stall.", count, "stalls and stops",
-			`topk(50, sum by (job_name, column_family, stall_cause, node) (count_over_time({event=~"rocksdb_write_(stalled|stopped)"`+inCluster+` | logfmt`+ofLOG+` [$__range])))`)).
+			`topk(50, sum by (job_name, column_family, stall_cause, node) (count_over_time({event=~"rocksdb_write_(stalled|stopped)"`+inCluster+` | logfmt`+ofLOG+` [$__range])))`).Span(24)).
 		WithPanel(ranking("Slowest LOGs", "", millis, "longest snapshot",
-			`topk(50, `+largest("job_name, operator_name, subtask_index, node, filename", "rocksdb_snapshot_finished", ofLOG, "duration_ms", "$__range")+`)`)).
+			`topk(50, `+largest("job_name, operator_name, subtask_index, node, filename", "rocksdb_snapshot_finished", ofLOG, "duration_ms", "$__range")+`)`).Span(24).OverrideByName("filename", width(640))).
 		WithPanel(lines("Stalls, stops and errors", "", `{event=~"rocksdb_(write_stalled|write_stopped|background_error|snapshot_failed)"`+inCluster+` | logfmt`+ofLOG+` | line_format "{{.event}} {{.node}} {{.message}}"`))
 }

@@ -102,8 +102,15 @@ func longest(title, expr string) *stat.PanelBuilder {
 	return number(title, "", millis, expr).NoValue("–")
 }
 
-// widths are those of columns whose texts are long, in pixels.
-var widths = map[string]int{"slow_tasks": 700, "filename": 480, "task_name": 280}
+// widths are those of columns whose texts are short, in pixels: the others share what is left, 150 each at least.
+var widths = map[string]int{
+	"cluster": 120, "failure_cause": 110, "job_id": 230, "subtask_index": 120, "failures_in_a_row": 140,
+	"last_completed_checkpoint_id": 230, "event": 180, "failure_reason": 220, "stall_cause": 210, "operator_name": 190,
+}
+
+func width(pixels int) []dashboard.DynamicConfigValue {
+	return []dashboard.DynamicConfigValue{{Id: "custom.width", Value: pixels}}
+}
 
 // ranking shows a row for each series of the whole range, the largest first. The labels
 // are its columns.
@@ -119,11 +126,12 @@ func ranking(title, description, unit, value, expr string) *table.PanelBuilder {
 		}}).
 		SortBy([]cog.Builder[common.TableSortByFieldState]{common.NewTableSortByFieldStateBuilder().DisplayName(value).Desc(true)}).
 		OverrideByName(value, []dashboard.DynamicConfigValue{{Id: "unit", Value: unit}}).
+		OverrideByName(value, width(140)).
 		OverrideByName("job_id", []dashboard.DynamicConfigValue{{Id: "links", Value: []any{map[string]any{
 			"title": "This job", "url": "/d/" + jobUID + "?var-job=${__value.text}&${datasource:queryparam}&${cluster:queryparam}&${__url_time_range}",
 		}}}})
 	for _, column := range slices.Sorted(maps.Keys(widths)) {
-		b.OverrideByName(column, []dashboard.DynamicConfigValue{{Id: "custom.width", Value: widths[column]}})
+		b.OverrideByName(column, width(widths[column]))
 	}
 	return b
 }
