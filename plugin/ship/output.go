@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -53,6 +54,7 @@ type Output struct {
 	labels  loki.Guard
 	files   files
 	ticks   ticks
+	look    look
 	// Lines that are not known though their class is, by logger.
 	unrecognised map[string]int
 	identified   func(*parsers.Event) // for tests, nil for none
@@ -83,6 +85,7 @@ func New(cfg *Config, log *slog.Logger, version string) (*Output, error) {
 	}
 	o := &Output{now: time.Now, startedAt: time.Now(), cfg: cfg, log: log, client: client, dead: dead, kept: kept, metrics: metrics, unrecognised: map[string]int{}}
 	o.delivery = &loki.Delivery{Client: client, Dead: dead.bury, Log: log, Backoff: loki.DefaultBackoff}
+	o.look.stat = os.Stat
 	o.labels = loki.Guard{Limit: cfg.MaxLabelValues, Log: log}
 	if err := o.serveMetrics(); err != nil {
 		return nil, errors.Join(err, dead.close(), closeKept(cfg.StatePath))

@@ -41,6 +41,36 @@ func (t *ticks) next(at time.Time) bool {
 	return at.Sub(t.since) >= settling
 }
 
+// maxLook is how long a file system may take to say whether a file is there.
+const maxLook = time.Second
+
+// look finds out whether files are there.
+type look struct {
+	stat func(name string) (os.FileInfo, error) // os.Stat
+	busy atomic.Bool
+}
+
+// exists reports whether there is a file of a name. It says so as well while a file system
+// hangs, as one of a network can: that is not asked again until it has answered.
+func (l *look) exists(name string) bool {
+	if !l.busy.CompareAndSwap(false, true) {
+		return true
+	}
+	there := make(chan bool, 1)
+	go func() {
+		defer func() { _ = recover() }()
+		_, err := l.stat(name)
+		l.busy.Store(false)
+		there <- !errors.Is(err, fs.ErrNotExist)
+	}()
+	select {
+	case is := <-there:
+		return is
+	case <-time.After(maxLook):
+		return true
+	}
+}
+
 // totals are what a heartbeat counts, since the output was started.
 type totals struct {
 	records, events, unrecognised, failedFlushes atomic.Int64
@@ -63,7 +93,7 @@ func (o *Output) tick(pass *enrich.Pass, batch *loki.Batch, chunk []byte) {
 			At:      at,
 			Pending: func(tag string) bool { return o.kept.journal.Pending(o.renderer, tag) },
 			Owner:   func(owner string) { o.files.tenants.line = owner },
-			Exists:  func(file string) bool { _, err := os.Stat(file); return !errors.Is(err, fs.ErrNotExist) },
+			Exists:  o.look.exists,
 		})
 	}
 	// A heartbeat has no line, whose record could tell a tenant.

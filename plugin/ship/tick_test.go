@@ -109,6 +109,32 @@ func TestTick_heartbeat(t *testing.T) {
 	}
 }
 
+// TestLook: a file system that hangs is waited for once, and lets nobody think that files
+// are gone.
+func TestLook(t *testing.T) {
+	hang := make(chan struct{})
+	l := look{stat: func(name string) (os.FileInfo, error) {
+		if name == "/mnt/hangs" {
+			<-hang
+		}
+		return os.Stat(name)
+	}}
+	dir := t.TempDir()
+	if !l.exists(dir) || l.exists(filepath.Join(dir, "no file")) {
+		t.Error("wrong")
+	}
+	if !l.exists("/mnt/hangs") || !l.exists(filepath.Join(dir, "no file")) {
+		t.Error("gone, as a file system hangs")
+	}
+	close(hang)
+	for l.busy.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	if l.exists(filepath.Join(dir, "no file")) {
+		t.Error("wrong once it does not hang any more")
+	}
+}
+
 // TestTick_noLine: a tick is no log line, whatever its record says.
 func TestTick_noLine(t *testing.T) {
 	a := newTickTest(t, nil)
