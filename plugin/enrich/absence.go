@@ -21,19 +21,30 @@ type watch struct {
 	Output, Log          string
 	File                 string // key of the file that was read last
 	Cluster, Job, JobKey string
-	// Signs are those that were not taken in yet, in order.
+	// Signs are those that were not taken in yet, in order, and Taken is the last that was.
 	Signs []sign `json:",omitempty"`
-	// Ref is the last one that was: since then time runs. None where lines are missing.
-	// Taken is the same, whatever is missing.
-	Ref, Taken place
-	// Stopped says that the job does not run.
-	Stopped bool `json:",omitempty"`
-	// Told is how often it was told that checkpoints are overdue since Ref, and Overdue
-	// since when they are, in ns since 1970; 0 where the last one is not.
-	Told    int   `json:",omitempty"`
-	Overdue int64 `json:",omitempty"`
+	Taken place
+	watched
 
-	due int64 // when there can be something to tell; 0 where that must be found out
+	due      int64 // when there can be something to tell; 0 where that must be found out
+	isListed bool  // in the state's watches
+}
+
+// watched is what the signs have come to.
+type watched struct {
+	// Ref is the sign since which time runs, none where lines are missing.
+	Ref place
+	// Stopped is the line by which the job does not run, none while it does.
+	Stopped place
+	// Savepoint is the savepoint that is being taken, and Paused how long others have taken
+	// since Ref, in ns: the coordinator triggers no checkpoint meanwhile.
+	Savepoint sign
+	Paused    int64 `json:",omitempty"`
+	// Overdue is since when checkpoints are overdue, in ns since 1970; 0 where they are not.
+	// Told is how often that was told, and Name by which name of the job.
+	Overdue int64  `json:",omitempty"`
+	Told    int    `json:",omitempty"`
+	Name    string `json:",omitempty"`
 }
 
 // sign is a line that says how a job's checkpointing goes on.
@@ -48,7 +59,8 @@ type signKind int
 const (
 	signEnded     signKind = iota + 1 // a checkpoint failed
 	signCompleted                     // a checkpoint or savepoint completed
-	signWaits                         // something that checkpoints wait for: a savepoint, tasks that do not run
+	signWaits                         // tasks do not run, which checkpoints wait for
+	signSavepoint                     // a savepoint is triggered
 	signTask                          // a task changes its state
 	signRunning                       // the job runs
 	signStopped                       // it does not
@@ -71,40 +83,67 @@ func (w *watch) size() int {
 	return 300 + len(w.Output) + len(w.Log) + len(w.File) + len(w.Cluster) + 2*len(w.JobKey) + len(w.Signs)*80
 }
 
-func (w *watch) index() string { return w.Output + "\x00" + w.Log }
+// logIndex and jobIndex are what the state finds watches by.
+func (w *watch) logIndex() string { return w.Output + "\x00" + w.Log }
+func (w *watch) jobIndex() string { return w.Output + "\x00" + w.Cluster + "\x00" + w.JobKey }
 
-func (w *watch) added(s *State) { s.watches[w.index()] = append(s.watches[w.index()], w) }
+func (w *watch) added(s *State) {
+	s.watchesOfJob[w.jobIndex()] = append(s.watchesOfJob[w.jobIndex()], w)
+	s.list(w)
+}
+
 func (w *watch) gone(s *State) {
-	left := slices.DeleteFunc(s.watches[w.index()], func(o *watch) bool { return o == w })
-	if len(left) == 0 {
-		delete(s.watches, w.index())
-	} else {
-		s.watches[w.index()] = left
+	remove(s.watchesOfJob, w.jobIndex(), func(o *watch) bool { return o == w })
+	remove(s.watches, w.logIndex(), func(o *watch) bool { return o == w })
+}
+
+// isIdle reports whether there is nothing to tell before the next sign.
+func (w *watch) isIdle() bool {
+	return len(w.Signs) == 0 && w.Overdue == 0 && (w.Ref.isZero() || !w.Stopped.isZero())
+}
+
+// list lists a watch with those of its log that are judged.
+func (s *State) list(w *watch) {
+	if !w.isListed && !w.isIdle() {
+		s.watches[w.logIndex()] = append(s.watches[w.logIndex()], w)
+		w.isListed = true
 	}
 }
 
-// watches returns what the output watches in the log.
+// unlist takes those of a log from the list that are idle: most jobs of a session have ended.
+func (s *State) unlist(log string) {
+	remove(s.watches, log, func(w *watch) bool {
+		w.isListed = !w.isIdle()
+		return !w.isListed
+	})
+}
+
+func remove(from map[string][]*watch, index string, which func(*watch) bool) {
+	if from[index] = slices.DeleteFunc(from[index], which); len(from[index]) == 0 {
+		delete(from, index)
+	}
+}
+
+// watches returns what the output watches in the log, and is not idle.
 func (l *Log) watches() []*watch {
 	if l.watchIndex == "" {
-		l.watchIndex = (&watch{Output: l.teller.ID, Log: l.name}).index()
+		l.watchIndex = (&watch{Output: l.teller.ID, Log: l.name}).logIndex()
 	}
 	return l.state.watches[l.watchIndex]
 }
 
 // watchOf returns the watch of the job that an event is about, nil for none.
 func (l *Log) watchOf(e *parsers.Event) *watch {
-	key := l.jobKey(e)
-	if key == nil {
+	jobKey := l.jobKey(e)
+	if jobKey == nil {
 		return nil
 	}
-	for _, w := range l.watches() {
-		if w.JobKey == string(key) && w.Cluster == string(l.cluster) {
-			l.state.order.MoveToBack(w.held.el)
-			return w
-		}
+	parts := [][]byte{[]byte(l.teller.ID), []byte(l.name), l.cluster, jobKey}
+	if w := find[*watch](l.state, "watch", parts...); w != nil {
+		return w
 	}
-	w := &watch{Output: l.teller.ID, Log: l.name, Cluster: string(l.cluster), Job: text(e, parsers.JobID), JobKey: string(key)}
-	l.state.put(string(l.state.joinKey("watch", [][]byte{[]byte(l.teller.ID), []byte(l.name), l.cluster, key})), w)
+	w := &watch{Output: l.teller.ID, Log: l.name, Cluster: string(l.cluster), Job: text(e, parsers.JobID), JobKey: string(jobKey)}
+	l.state.put(string(l.state.joinKey("watch", parts)), w)
 	return w
 }
 
@@ -147,7 +186,7 @@ func signOf(e *parsers.Event) signKind {
 		}
 	case "checkpoint_triggered":
 		if isSavepoint, _ := e.Bool(parsers.Savepoint); isSavepoint {
-			return signWaits
+			return signSavepoint
 		}
 	case "task_deploying", "task_state_changed":
 		return signTask
@@ -155,7 +194,7 @@ func signOf(e *parsers.Event) signKind {
 		switch to := text(e, parsers.ToState); {
 		case to == "RUNNING":
 			return signRunning
-		case slices.Contains(terminal, to):
+		case isLast(e), to == "SUSPENDED": // it may go on in another JobManager
 			return signOver
 		}
 		return signStopped
@@ -175,6 +214,7 @@ func (l *Log) watch(e *parsers.Event, p place) {
 			w.take(sign{p, is, id})
 			w.File = l.key
 			l.state.touch(w)
+			l.state.list(w)
 		}
 	}
 	if !l.isReadable() {
@@ -185,6 +225,7 @@ func (l *Log) watch(e *parsers.Event, p place) {
 			l.judge(w, l.file.Last)
 		}
 	}
+	l.state.unlist(l.watchIndex)
 }
 
 // take takes a sign that is yet to be taken in.
@@ -219,8 +260,11 @@ func (w *watch) take(s sign) {
 	}
 }
 
-// forget forgets what was, as lines are missing that would tell.
-func (w *watch) forget() { w.Ref, w.Stopped, w.Told, w.Overdue, w.due = place{}, false, 0, 0, 0 }
+// forget forgets what was, as lines are missing that would tell. What was told stays so
+// until something ends it.
+func (w *watch) forget() {
+	w.watched, w.due = watched{Overdue: w.Overdue, Told: w.Told, Name: w.Name}, 0
+}
 
 // isReadable reports whether it can be told of the log that lines are absent.
 func (l *Log) isReadable() bool {
@@ -232,7 +276,7 @@ func (l *Log) judge(w *watch, until place) {
 	if !l.isReadable() {
 		return
 	}
-	hadSigns, ref, told := len(w.Signs), w.Ref, w.Told
+	hadSigns, was := len(w.Signs), w.watched
 	if !w.Ref.isZero() && !l.isWhole(w.Ref) {
 		w.forget()
 	}
@@ -246,34 +290,86 @@ func (l *Log) judge(w *watch, until place) {
 		if w.Signs = slices.Delete(w.Signs, 0, 1); len(w.Signs) == 0 {
 			w.Signs = nil
 		}
-		if w.Taken = s.At; l.isWhole(s.At) {
+		w.Taken = s.At
+		isWhole := l.isWhole(s.At)
+		if isWhole {
 			l.tellOverdue(w, s.At.At)
+		}
+		l.settle(w, s)
+		if isWhole {
 			l.takeIn(w, s)
 		}
 	}
 	l.tellOverdue(w, until.At)
-	if hadSigns != len(w.Signs) || ref != w.Ref || told != w.Told { // all else changes with them
+	if hadSigns != len(w.Signs) || was != w.watched {
 		l.state.touch(w)
 	}
 }
 
-// takeIn takes in a sign.
-func (l *Log) takeIn(w *watch, s sign) {
+// settle takes that a sign may end what is overdue, in this log and in those in which the job
+// was before.
+func (l *Log) settle(w *watch, s sign) {
+	var ended *int64 // by a checkpoint that completed
 	switch s.Is {
 	case signCompleted:
-		if c := l.jobOfWatch(w).find(s.ID); c == nil || !c.Savepoint {
-			l.tellRecovered(w, s.At.At, &s.ID)
+		if c := l.jobOfWatch(w).find(s.ID); c != nil && c.Savepoint {
+			return
 		}
-		w.Stopped = false
-	case signRunning:
-		w.Stopped = false
-	case signStopped:
-		w.Stopped = true
+		ended = &s.ID
 	case signOver:
-		l.tellRecovered(w, s.At.At, nil)
-		w.Stopped = true
+	case signRunning, signEnded:
+		l.closeOthers(w, s)
+		return
+	default:
+		return
 	}
-	w.Ref, w.Told, w.due = s.At, 0, 0
+	l.tellRecovered(w, s.At.At, ended)
+	for _, other := range l.closeOthers(w, s) {
+		l.tellRecovered(other, s.At.At, ended)
+	}
+}
+
+// closeOthers notes that a job is not any more in logs in which it was before, and returns
+// the watches there.
+func (l *Log) closeOthers(w *watch, s sign) (closed []*watch) {
+	for _, other := range l.state.watchesOfJob[w.jobIndex()] {
+		if other == w || other.Ref.isZero() || !other.Ref.before(s.At) {
+			continue
+		}
+		closed = append(closed, other)
+		if other.Stopped.isZero() {
+			other.Stopped = s.At
+			l.state.touch(other)
+		}
+	}
+	return closed
+}
+
+// takeIn takes in a sign.
+func (l *Log) takeIn(w *watch, s sign) {
+	w.due = 0
+	switch isEnd := s.Is == signCompleted || s.Is == signEnded; {
+	case s.Is == signSavepoint:
+		if w.Savepoint = s; !w.Ref.isZero() {
+			return
+		}
+	case isEnd && w.Savepoint.Is != 0 && w.Savepoint.ID == s.ID:
+		w.Paused += s.At.At - max(w.Savepoint.At.At, w.Ref.At)
+		w.Savepoint = sign{}
+		return
+	case s.Is == signCompleted:
+		// The end of a checkpoint that was triggered before can come behind the job's stop.
+		if c := l.jobOfWatch(w).find(s.ID); c != nil && !c.Triggered.isZero() && w.Stopped.before(c.Triggered) {
+			w.Stopped = place{}
+		}
+	case s.Is == signRunning:
+		w.Stopped, w.Savepoint = place{}, sign{}
+	case s.Is == signStopped, s.Is == signOver:
+		w.Stopped, w.Savepoint = s.At, sign{}
+	}
+	if w.Ref, w.Paused = s.At, 0; w.Overdue == 0 {
+		w.Told = 0
+	}
 }
 
 // jobOfWatch returns the job that is watched, an empty one where it is not known.
@@ -291,14 +387,18 @@ var (
 
 // tellOverdue tells that checkpoints are overdue, as often as that was so before a time.
 func (l *Log) tellOverdue(w *watch, until int64) {
-	if w.Ref.isZero() || w.Stopped || until <= w.due {
+	if w.Ref.isZero() || !w.Stopped.isZero() || until <= w.due {
 		return
 	}
 	j := l.jobOfWatch(w)
 	x := l.expected(w, j)
 	w.due = math.MaxInt64
+	paused := w.Paused
+	if w.Savepoint.Is != 0 { // it may hang as well
+		paused += int64(x.limit)
+	}
 	for ; w.Told <= maxRepeats && x.limit > 0 && x.limit<<w.Told <= maxOverdue; w.Told++ {
-		at := w.Ref.At + int64(x.limit<<w.Told)
+		at := w.Ref.At + paused + int64(x.limit<<w.Told)
 		if at >= until {
 			w.due = at
 			return
@@ -307,7 +407,7 @@ func (l *Log) tellOverdue(w *watch, until int64) {
 			return
 		}
 		if w.Overdue == 0 {
-			w.Overdue = at
+			w.Overdue, w.Name = at, j.Name
 		}
 		l.teller.Emit(l.overdue(w, j, x, at), true)
 	}
@@ -321,25 +421,25 @@ func (j *job) endedElsewhere(since place, until int64) bool {
 }
 
 // made returns an event that is made of a watch.
-func (w *watch) made(kind *parsers.Kind, level string, j *job, at int64) *parsers.Event {
+func (w *watch) made(kind *parsers.Kind, level string, at int64) *parsers.Event {
 	e := kind.Made("jobmanager", level, time.Unix(0, at))
 	fill(e, parsers.Cluster, w.Cluster)
 	fill(e, parsers.JobID, w.Job)
-	fill(e, parsers.JobName, j.Name)
+	fill(e, parsers.JobName, w.Name)
 	e.SetInt(parsers.OverdueSince, w.Overdue/int64(time.Millisecond))
 	return e
 }
 
 // overdue tells that checkpoints are overdue at a time.
 func (l *Log) overdue(w *watch, j *job, x expected, at int64) *parsers.Event {
-	e := w.made(overdueKind, "WARN", j, at)
+	e := w.made(overdueKind, "WARN", at)
 	quiet := time.Duration(at - w.Ref.At)
 	e.SetNumber(parsers.QuietMs, float64(quiet)/1e6)
 	e.SetNumber(parsers.ExpectedIntervalMs, float64(x.interval)/1e6)
 	fill(e, parsers.IntervalFrom, x.from)
 	e.SetNumber(parsers.TimeoutMs, float64(x.timeout)/1e6)
 	e.SetInt(parsers.Repeat, int64(w.Told))
-	message := fmt.Sprintf("No checkpoint of job %s has completed or failed for %v, one is expected every %v", cmp.Or(j.Name, w.Job), round(quiet), round(x.interval))
+	message := fmt.Sprintf("No checkpoint of job %s has completed or failed for %v, one is expected every %v", cmp.Or(w.Name, w.Job), round(quiet), round(x.interval))
 
 	for _, c := range j.checkpoints {
 		if isPending := c.Ended.isZero() || c.Ended.At > at; isPending && !c.Savepoint && !c.Triggered.isZero() && c.Triggered.At < at {
@@ -368,9 +468,8 @@ func (l *Log) tellRecovered(w *watch, at int64, completed *int64) {
 	if w.Overdue == 0 {
 		return
 	}
-	j := l.jobOfWatch(w)
-	name, lasted := cmp.Or(j.Name, w.Job), time.Duration(at-w.Overdue)
-	e := w.made(recoveredKind, "INFO", j, at)
+	name, lasted := cmp.Or(w.Name, w.Job), time.Duration(max(0, at-w.Overdue)) // clocks are set
+	e := w.made(recoveredKind, "INFO", at)
 	setMs(e, parsers.OverdueMs, float64(lasted)/1e6)
 	message := fmt.Sprintf("Job %s has ended", name)
 	if completed != nil {
@@ -378,7 +477,8 @@ func (l *Log) tellRecovered(w *watch, at int64, completed *int64) {
 		message = fmt.Sprintf("Checkpoint %d of job %s completed", *completed, name)
 	}
 	fill(e, parsers.Message, fmt.Sprintf("%s; checkpoints were overdue for %v", message, round(lasted)))
-	w.Overdue = 0
+	w.Overdue, w.Told, w.Name = 0, 0, ""
+	l.state.touch(w)
 	l.teller.Emit(e, true)
 }
 

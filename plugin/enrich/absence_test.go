@@ -67,7 +67,7 @@ func (a *absenceTest) begin() {
 			at, _ := e.Time(parsers.Time)
 			a.told = append(a.told, fmt.Sprintf("%s recovered %s by %s after %s ms", at.Format("15:04:05"), value(e, parsers.JobID)[:4], value(e, parsers.CheckpointID), value(e, parsers.OverdueMs)))
 			since, _ := e.Int(parsers.OverdueSince)
-			if lasted, _ := e.Number(parsers.OverdueMs); since != at.UnixMilli()-int64(lasted) {
+			if lasted, _ := e.Number(parsers.OverdueMs); lasted > 0 && since != at.UnixMilli()-int64(lasted) {
 				a.t.Errorf("overdue since %d", since)
 			}
 		}
@@ -84,6 +84,7 @@ func (a *absenceTest) write(class, format string, args ...any) {
 const (
 	coordinatorClass = "checkpoint.CheckpointCoordinator"
 	graphClass       = "executiongraph.ExecutionGraph"
+	dispatcherClass  = "dispatcher.StandaloneDispatcher"
 )
 
 func (a *absenceTest) jobState(job, from, to string) {
@@ -109,9 +110,21 @@ func (a *absenceTest) checkpoints(n int, every time.Duration) {
 	}
 }
 
+// property writes that Flink's configuration has a property.
+func (a *absenceTest) property(key, value string) {
+	a.write("x", "Loading configuration property: execution.checkpointing.%s, %s", key, value)
+	last := &a.lines[len(a.lines)-1]
+	*last = strings.Replace(*last, "flink.runtime.x", "flink.configuration.GlobalConfiguration", 1)
+}
+
+// process writes that a JobManager begins to write the log.
+func (a *absenceTest) process() {
+	a.write("entrypoint.ClusterEntrypoint", " Starting StandaloneSessionClusterEntrypoint (Version: 1.20.0, Scala: 2.12, Rev:b1fe7b4, Date:2024-07-25T02:14:16+02:00)")
+}
+
 // started begins the log with a job that runs and makes checkpoints.
 func (a *absenceTest) started(n int, every time.Duration) {
-	a.write("entrypoint.ClusterEntrypoint", " Starting StandaloneSessionClusterEntrypoint (Version: 1.20.0, Scala: 2.12, Rev:b1fe7b4, Date:2024-07-25T02:14:16+02:00)")
+	a.process()
 	a.jobState(hangingJob, "CREATED", "RUNNING")
 	a.checkpoints(n, every)
 }
@@ -232,6 +245,7 @@ func TestAbsence_jobEnds(t *testing.T) {
 	a.started(12, time.Minute)
 	a.wait(12 * time.Minute)
 	a.jobState(hangingJob, "RUNNING", "CANCELED")
+	a.write(dispatcherClass, "Job %s reached terminal state CANCELED.", hangingJob)
 	a.read()
 	a.expect("10:23:00 overdue fef6 after 660000 ms, repeat 0, every 60000 ms observed, last 12", "10:24:00 recovered fef6 by  after 60000 ms")
 	a.jobState(hangingJob, "CREATED", "RUNNING")
@@ -272,8 +286,14 @@ func TestAbsence_removed(t *testing.T) {
 	a.ticks(14 * time.Minute)
 	a.expect("10:23:00 overdue fef6 after 660000 ms, repeat 0, every 60000 ms observed, last 12")
 	a.removed = true
+	a.ticks(3 * time.Minute)
+	a.removed = false // it was rotated
 	a.tick()
-	a.expect("10:26:00 recovered fef6 by  after 180000 ms")
+	a.removed = true
+	a.ticks(5 * time.Minute)
+	a.expect()
+	a.ticks(time.Minute)
+	a.expect("10:35:00 recovered fef6 by  after 720000 ms")
 	a.ticks(3 * time.Hour)
 	a.expect()
 	// A file that is still written, though its name is gone.
@@ -412,7 +432,7 @@ func TestAbsence_nearMisses(t *testing.T) {
 		"the JobManager was started anew": func(a *absenceTest) {
 			a.started(12, time.Minute)
 			a.wait(time.Minute)
-			a.write("entrypoint.ClusterEntrypoint", " Starting StandaloneSessionClusterEntrypoint (Version: 1.20.0, Scala: 2.12, Rev:b1fe7b4, Date:2024-07-25T02:14:16+02:00)")
+			a.process()
 			a.other()
 			a.read()
 			a.ticks(hang)
@@ -483,15 +503,66 @@ func TestAbsence_nearMisses(t *testing.T) {
 			a.read()
 		},
 		"configured, but the program does otherwise": func(a *absenceTest) {
-			a.write("configuration.GlobalConfiguration", "Loading configuration property: execution.checkpointing.interval, 10s")
-			a.lines[0] = strings.Replace(a.lines[0], "flink.runtime.configuration", "flink.configuration", 1)
+			a.property("interval", "10s")
 			a.started(2, time.Hour)
 			a.read()
 			a.ticks(hang)
 		},
+		"a longer interval during a backlog": func(a *absenceTest) {
+			a.property("interval", "1min")
+			a.property("interval-during-backlog", "30min")
+			a.started(60, time.Minute)
+			a.checkpoints(3, 30*time.Minute)
+			a.read()
+		},
+		"none during a backlog": func(a *absenceTest) {
+			a.property("interval-during-backlog", "0")
+			a.started(60, time.Minute)
+			a.read()
+			a.ticks(hang)
+		},
+		"a timeout that is longer since the JobManager's start": func(a *absenceTest) {
+			a.started(12, time.Minute)
+			a.id++
+			a.trigger(hangingJob, a.id, "CHECKPOINT")
+			a.wait(10 * time.Minute)
+			a.write(coordinatorClass, "Checkpoint %d of job %s expired before completing.", a.id, hangingJob)
+			a.process()
+			a.property("timeout", "1h")
+			a.jobState(hangingJob, "CREATED", "RUNNING")
+			a.checkpoints(3, time.Minute)
+			a.id++
+			a.trigger(hangingJob, a.id, "CHECKPOINT")
+			a.wait(59 * time.Minute)
+			a.complete(hangingJob, a.id)
+			a.read()
+		},
+		"a checkpoint's completion is logged behind the job's stop": func(a *absenceTest) {
+			a.started(12, time.Minute)
+			a.id++
+			a.trigger(hangingJob, a.id, "CHECKPOINT")
+			a.jobState(hangingJob, "RUNNING", "RESTARTING")
+			a.complete(hangingJob, a.id)
+			a.read()
+			a.ticks(hang)
+		},
+		"it is restored in another container": func(a *absenceTest) {
+			a.file = "/var/log/containers/jm-1_ns_main-aaa.log"
+			a.started(12, time.Minute)
+			a.read()
+			a.wait(time.Second)
+			a.file, a.offset = "/var/log/containers/jm-1_ns_main-bbb.log", 0
+			a.process()
+			a.jobState(hangingJob, "CREATED", "RUNNING")
+			for range 20 {
+				a.wait(time.Minute)
+				a.write("checkpoint.CheckpointFailureManager", "Failed to trigger checkpoint for job %s since Checkpoint triggering task Source (1/2) of job %s is not being executed at the moment. Aborting checkpoint. Failure reason: Not all required tasks are currently running..", hangingJob, hangingJob)
+				a.read()
+				a.tick()
+			}
+		},
 		"configured, but the job makes none": func(a *absenceTest) {
-			a.write("configuration.GlobalConfiguration", "Loading configuration property: execution.checkpointing.interval, 10s")
-			a.lines[0] = strings.Replace(a.lines[0], "flink.runtime.configuration", "flink.configuration", 1)
+			a.property("interval", "10s")
 			a.started(0, time.Hour)
 			a.read()
 			a.ticks(hang)

@@ -45,7 +45,7 @@ func (l *Log) expected(w *watch, j *job) (x expected) {
 	if l.teller.Expect != nil {
 		said = l.teller.Expect(w.Job, j.Name)
 	}
-	seen := j.observe(w.Ref)
+	seen := j.observe(w.Ref, l.facts.Began)
 	if said.Off || seen.isSkewed {
 		return x
 	}
@@ -53,14 +53,16 @@ func (l *Log) expected(w *watch, j *job) (x expected) {
 	property := func(name string) time.Duration {
 		return readDuration(l.facts.Properties["execution.checkpointing."+name])
 	}
-	switch configured := property("interval"); {
+	switch configured, inBacklog := property("interval"), property("interval-during-backlog"); {
 	case said.Interval > 0:
 		x.interval, x.from = said.Interval, "file"
+	case l.facts.Properties["execution.checkpointing.interval-during-backlog"] != "" && inBacklog == 0:
+		return x // no checkpoints are made then, and no line says when that is
 	case seen.gaps >= manyGaps, seen.gaps >= fewGaps && configured == 0:
-		x.interval, x.from = seen.median, "observed"
+		x.interval, x.from = max(seen.median, inBacklog), "observed"
 	case configured > 0 && seen.gaps > 0:
 		// The job's own program may say otherwise, and batch jobs make none.
-		x.interval, x.from = max(configured, property("min-pause"), property("interval-during-backlog"), seen.median), "configured"
+		x.interval, x.from = max(configured, property("min-pause"), inBacklog, seen.median), "configured"
 	default:
 		return x
 	}
@@ -88,8 +90,9 @@ type observed struct {
 	isSkewed bool          // the log's clock is not the JobManager's own
 }
 
-// observe returns what a job's checkpoints have shown up to a place.
-func (j *job) observe(p place) (o observed) {
+// observe returns what a job's checkpoints have shown up to a place. The JobManager that
+// began there may have another timeout than those before.
+func (j *job) observe(p, began place) (o observed) {
 	var gaps []time.Duration
 	var last int64
 	var newest *checkpoint
@@ -115,7 +118,9 @@ func (j *job) observe(p place) (o observed) {
 			}
 			last = at
 		case expired:
-			o.expiry = took
+			if began.isZero() || !c.Triggered.before(began) {
+				o.expiry = took
+			}
 		}
 	}
 	if newest != nil && newest.TriggerTime > 0 {

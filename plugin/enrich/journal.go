@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -45,6 +46,7 @@ func NewFingerprint(renderer uint64, tag string, chunk []byte) (f Fingerprint) {
 type Journal struct {
 	dir      string // empty: memory only
 	maxBytes int64
+	now      func() time.Time
 
 	mu       sync.Mutex
 	released []Fingerprint                 // whose files are still there, oldest first
@@ -59,6 +61,7 @@ type journalEntry struct {
 	size        int64
 	requests    [][]byte     // nil when they are in the entry's file
 	delivered   map[int]bool // which of the requests need not be sent again
+	asked       time.Time    // when the chunk came last, the zero Time where that was before a restart
 }
 
 const journalSuffix = ".chunk"
@@ -73,7 +76,7 @@ var journalMagic = append([]byte("flink-loki journal "), StateFormat)
 // the oldest go first. Files that are no journal entries are left alone. After an
 // error, which names the directory, nothing can be stored there.
 func OpenJournal(dir string, maxBytes int64) (*Journal, error) {
-	j := &Journal{dir: dir, maxBytes: maxBytes, entries: map[Fingerprint]*list.Element{}}
+	j := &Journal{dir: dir, maxBytes: maxBytes, now: time.Now, entries: map[Fingerprint]*list.Element{}}
 	if dir == "" {
 		return j, nil
 	}
@@ -126,13 +129,18 @@ func (j *Journal) Empty() bool {
 	return len(j.entries) == 0
 }
 
-// Pending reports whether a chunk of a tag waits for delivery.
+// maxWait is longer than the longest time after which Fluent Bit brings a chunk again
+// (scheduler.cap, 2,000 s by default). One that does not come for as long was dropped.
+const maxWait = time.Hour
+
+// Pending reports whether a chunk of a tag waits for delivery. Those that were in the
+// journal at the start may have been delivered: they count once they come.
 func (j *Journal) Pending(renderer uint64, tag string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	ofTag := NewFingerprint(renderer, tag, nil)
-	for f := range j.entries {
-		if bytes.Equal(f[:8], ofTag[:8]) { // the part that is of the tag
+	for f, el := range j.entries {
+		if asked := el.Value.(*journalEntry).asked; bytes.Equal(f[:8], ofTag[:8]) && j.now().Sub(asked) < maxWait { // the part that is of the tag
 			return true
 		}
 	}
@@ -150,6 +158,7 @@ func (j *Journal) Get(f Fingerprint) ([][]byte, error) {
 		return nil, nil
 	}
 	e := el.Value.(*journalEntry)
+	e.asked = j.now()
 	if e.requests != nil {
 		return e.left(e.requests), nil
 	}
@@ -172,7 +181,7 @@ func (j *Journal) Put(f Fingerprint, requests [][]byte) error {
 	if _, ok := j.entries[f]; ok {
 		return nil
 	}
-	e := &journalEntry{fingerprint: f, requests: requests}
+	e := &journalEntry{fingerprint: f, requests: requests, asked: j.now()}
 	for _, r := range requests {
 		e.size += int64(len(r))
 	}

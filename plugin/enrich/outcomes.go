@@ -24,6 +24,8 @@ type job struct {
 	// State is its last state, and Changed the line that says so.
 	State   string `json:",omitempty"`
 	Changed place
+	// Over is the line that says that its run has ended.
+	Over place
 	// Before is what is left of the checkpoints that were forgotten.
 	Before past
 
@@ -212,15 +214,15 @@ func (l *Log) jobStarted(e *parsers.Event, p place) {
 	if j == nil {
 		return
 	}
-	l.start(j, e, p)
+	l.start(j, e, p, slices.Contains(terminal, j.State) && j.Changed.before(p))
 	l.state.touch(j)
 }
 
 // start takes a line that says that a job starts. It is another job under the same id
-// where the one before had ended, or had another name.
-func (l *Log) start(j *job, e *parsers.Event, p place) {
+// where the one before is over, or had another name.
+func (l *Log) start(j *job, e *parsers.Event, p place, isOver bool) {
 	isOther := j.Name != "" && e.Has(parsers.JobName) && text(e, parsers.JobName) != j.Name && j.Named.before(p)
-	if j.RunAt.before(p) && (isOther || slices.Contains(terminal, j.State) && j.Changed.before(p)) {
+	if j.RunAt.before(p) && (isOther || isOver) {
 		l.state.beginRun(j, p)
 	}
 	j.name(e, p)
@@ -236,8 +238,16 @@ func (j *job) name(e *parsers.Event, p place) {
 	}
 }
 
-// terminal are the states of a job that are its last.
+// terminal are the states of a job that can be its last.
 var terminal = []string{"FINISHED", "CANCELED", "FAILED"}
+
+// isLast reports whether a job's change of state is its last. The adaptive scheduler cancels
+// the job's graph whenever it restarts: a CANCELED counts where it is no graph's, which has
+// a state before.
+func isLast(e *parsers.Event) bool {
+	to := text(e, parsers.ToState)
+	return slices.Contains(terminal, to) && (to != "CANCELED" || !e.Has(parsers.FromState))
+}
 
 // jobChanged takes a job's change of state. Up to Flink 1.13 no line says what becomes of
 // its checkpoints.
@@ -248,7 +258,7 @@ func (l *Log) jobChanged(e *parsers.Event, p place) {
 	}
 	to, from := text(e, parsers.ToState), text(e, parsers.FromState)
 	if from == "CREATED" || from == "INITIALIZING" {
-		l.start(j, e, p)
+		l.start(j, e, p, !j.Over.isZero() && j.Over.before(p))
 	} else {
 		j.name(e, p)
 	}
@@ -262,6 +272,9 @@ func (l *Log) jobChanged(e *parsers.Event, p place) {
 	}
 	if j.Changed.notAfter(p) {
 		j.State, j.Changed = to, p
+	}
+	if isLast(e) && j.Over.notAfter(p) {
+		j.Over = p
 	}
 	l.state.touch(j)
 }

@@ -23,6 +23,7 @@ type readFile struct {
 	Tag    string `json:",omitempty"`
 	Owner  string `json:",omitempty"` // whose the last event was
 	Seen   bool   `json:",omitempty"` // at a tick
+	Absent int64  `json:",omitempty"` // since which tick it is not there any more, ns since 1970
 }
 
 func (f *readFile) size() int { return 200 + len(f.Tag) + len(f.Owner) + len(f.Spans)*24 }

@@ -20,20 +20,21 @@ type State struct {
 	maxBytes int
 	boot     int64 // tells this run of the agent from others
 
-	mu       sync.Mutex // held by the present pass; guards the rest
-	facts    map[string]*held
-	order    list.List // of *held, the one that was not used for the longest time first
-	bytes    int
-	evicted  int
-	changed  []*held                  // since the last save; some are gone
-	scratch  []byte                   // of the last key
-	stories  map[*checkpoint]struct{} // failures that some output has yet to be told
-	tasks    map[string]*taskIndex    // attempts of TaskManagers, by their log
-	watches  map[string][]*watch      // by output and log
-	store    *store                   // nil in memory
-	lock     *os.File                 // of the store's directory
-	marks    map[string]bool          // of passes, that were not released
-	released []string                 // and are still in the store
+	mu           sync.Mutex // held by the present pass; guards the rest
+	facts        map[string]*held
+	order        list.List // of *held, the one that was not used for the longest time first
+	bytes        int
+	evicted      int
+	changed      []*held                  // since the last save; some are gone
+	scratch      []byte                   // of the last key
+	stories      map[*checkpoint]struct{} // failures that some output has yet to be told
+	tasks        map[string]*taskIndex    // attempts of TaskManagers, by their log
+	watches      map[string][]*watch      // by output and log, those that are not idle
+	watchesOfJob map[string][]*watch      // by output and job
+	store        *store                   // nil in memory
+	lock         *os.File                 // of the store's directory
+	marks        map[string]bool          // of passes, that were not released
+	released     []string                 // and are still in the store
 }
 
 // held is a fact and its place in the state.
@@ -85,7 +86,7 @@ func NewState(maxBytes int) *State {
 	return &State{
 		maxBytes: maxBytes, boot: time.Now().UnixNano(),
 		facts: map[string]*held{}, stories: map[*checkpoint]struct{}{}, tasks: map[string]*taskIndex{}, marks: map[string]bool{},
-		watches: map[string][]*watch{},
+		watches: map[string][]*watch{}, watchesOfJob: map[string][]*watch{},
 	}
 }
 

@@ -33,7 +33,7 @@ func (p *Pass) Tick(t Tick) {
 			continue
 		}
 		t.Owner(f.Owner)
-		isLive, isRemoved := f.isLive(), p.isRemoved(f, key, t.Exists)
+		isLive, isRemoved := f.isLive(), p.isRemoved(f, key, t)
 		at := place{Log: hashName(key), Gen: f.Gen, Pos: math.MaxInt64, At: t.At.Add(-live).UnixNano()}
 		p.tickStories(f, at, t.At, silent)
 		for _, l := range logs[key] {
@@ -43,15 +43,17 @@ func (p *Pass) Tick(t Tick) {
 			case silent >= storyTime:
 				l.changed = p.sumStalls(l.facts, place{}, true, false) || l.changed
 			}
-			for _, w := range slices.Clone(l.watches()) {
+			for _, w := range l.watches() {
 				switch {
 				case w.File != key:
 				case isRemoved:
 					l.abandon(w, t.At)
 				case isLive:
+					l.use(w)
 					l.judge(w, at)
 				}
 			}
+			p.state.unlist(l.watchIndex)
 			if l.changed {
 				p.state.touch(l.facts)
 			}
@@ -59,24 +61,43 @@ func (p *Pass) Tick(t Tick) {
 	}
 }
 
-// isRemoved reports whether the file that a key names was there at an earlier tick and is
-// not any more.
-func (p *Pass) isRemoved(f *readFile, key string, exists func(file string) bool) bool {
+// maxAbsence is how long a file may be gone whose log goes on: one that is rotated is there
+// again with the next line.
+const maxAbsence = 5 * time.Minute
+
+// isRemoved reports whether the file that a key names was there at an earlier tick, and has
+// been gone for long.
+func (p *Pass) isRemoved(f *readFile, key string, t Tick) bool {
 	name, _, _ := strings.Cut(key, "\x00")
-	isThere := exists(name)
-	if isThere && !f.Seen {
-		f.Seen = true
+	seen, absent := f.Seen, f.Absent
+	switch {
+	case t.Exists(name):
+		f.Seen, f.Absent = true, 0
+	case f.Seen && f.Absent == 0:
+		f.Absent = t.At.UnixNano()
+	}
+	if f.Seen != seen || f.Absent != absent {
 		p.state.touch(f)
 	}
-	return f.Seen && !isThere
+	return f.Absent != 0 && t.At.Sub(time.Unix(0, f.Absent)) >= maxAbsence
 }
 
 // abandon ends the watch of a job whose log is removed.
 func (l *Log) abandon(w *watch, at time.Time) {
-	if !w.Stopped {
-		l.tellRecovered(w, at.UnixNano(), nil)
-		w.Stopped = true
-		l.state.touch(w)
+	l.tellRecovered(w, at.UnixNano(), nil)
+	w.watched = watched{}
+	l.state.touch(w)
+}
+
+// use notes that what is known of a job that is watched is needed, though no line asks for
+// it: it is not what the state forgets first.
+func (l *Log) use(w *watch) {
+	order := &l.state.order
+	order.MoveToBack(w.held.el)
+	if j := l.jobOfWatch(w); j.held != nil {
+		for _, c := range j.checkpoints {
+			order.MoveToBack(c.held.el)
+		}
 	}
 }
 
@@ -140,7 +161,7 @@ func (p *Pass) finishWatches() {
 	for _, f := range ownFacts[*readFile](p, "file") {
 		key := strings.TrimPrefix(f.held.key, p.ownPrefix("file"))
 		for _, l := range logs[key] {
-			for _, w := range slices.Clone(l.watches()) {
+			for _, w := range l.watches() {
 				if w.File == key {
 					l.judge(w, f.Last)
 				}

@@ -1,0 +1,270 @@
+package enrich
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"flink-loki/parsers"
+)
+
+const hangs = "10:23:00 overdue fef6 after 660000 ms, repeat 0, every 60000 ms observed, last 12"
+
+// hanging is a job whose checkpoints are overdue, as a tick has told.
+func hanging(t *testing.T) *absenceTest {
+	t.Helper()
+	a := newAbsenceTest(t, "UTC")
+	a.started(12, time.Minute)
+	a.read()
+	a.ticks(13 * time.Minute)
+	a.expect(hangs)
+	return a
+}
+
+// TestAbsence_suspended: a JobManager that gives a job up does not make its checkpoints.
+func TestAbsence_suspended(t *testing.T) {
+	a := hanging(t)
+	a.jobState(hangingJob, "RUNNING", "SUSPENDED")
+	a.read()
+	a.ticks(3 * time.Hour)
+	a.expect("10:25:00 recovered fef6 by  after 120000 ms")
+}
+
+// TestAbsence_adaptive: the adaptive scheduler cancels the graph to restart a job, which
+// goes on to hang: it is told again, after twice the time.
+func TestAbsence_adaptive(t *testing.T) {
+	a := hanging(t)
+	a.jobState(hangingJob, "RUNNING", "CANCELLING")
+	a.jobState(hangingJob, "CANCELLING", "CANCELED")
+	a.wait(time.Second)
+	a.jobState(hangingJob, "CREATED", "RUNNING")
+	a.read()
+	a.ticks(3 * time.Hour)
+	a.expect(
+		"10:47:01 overdue fef6 after 1320000 ms, repeat 1, every 60000 ms observed, last 12",
+		"11:09:01 overdue fef6 after 2640000 ms, repeat 2, every 60000 ms observed, last 12",
+		"11:53:01 overdue fef6 after 5280000 ms, repeat 3, every 60000 ms observed, last 12",
+	)
+}
+
+// TestAbsence_loop: a job that restarts again and again without a checkpoint is told no more
+// often than one that hangs.
+func TestAbsence_loop(t *testing.T) {
+	a := hanging(t)
+	for range 20 {
+		a.jobState(hangingJob, "RUNNING", "RESTARTING")
+		a.wait(time.Second)
+		a.jobState(hangingJob, "RESTARTING", "RUNNING")
+		a.wait(30 * time.Minute)
+		a.read()
+	}
+	a.expect("10:47:01 overdue fef6 after 1320000 ms, repeat 1, every 60000 ms observed, last 12")
+	a.checkpoints(1, time.Minute)
+	a.read()
+	a.expect("20:26:20 recovered fef6 by 13 after 36200000 ms")
+}
+
+// TestAbsence_missing: what was told ends, though lines are missing between.
+func TestAbsence_missing(t *testing.T) {
+	a := hanging(t)
+	a.offset += 5000 // lines that never come
+	a.other()
+	a.read()
+	a.wait(12 * time.Minute)
+	a.other()
+	a.read()
+	a.ticks(2 * time.Minute)
+	a.checkpoints(1, time.Hour)
+	a.read()
+	a.tick()
+	a.expect("11:39:00 recovered fef6 by 13 after 4560000 ms")
+}
+
+// TestAbsence_rotated: the same where the log was rotated while no agent ran.
+func TestAbsence_rotated(t *testing.T) {
+	dir := t.TempDir()
+	a := newAbsenceTest(t, "UTC")
+	open := func() {
+		state, _, err := OpenState(dir, 0, func(text string) { t.Error(text) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.state = state
+		a.begin()
+	}
+	open()
+	a.started(12, time.Minute)
+	a.read()
+	a.ticks(13 * time.Minute)
+	a.expect(hangs)
+	_ = a.state.Close()
+	open()
+	a.wait(3 * time.Minute)
+	a.offset = 0
+	a.process()
+	a.jobState(hangingJob, "CREATED", "RUNNING")
+	a.read()
+	a.checkpoints(1, time.Minute)
+	a.read()
+	a.expect("10:28:00 recovered fef6 by  after 300000 ms")
+}
+
+// TestAbsence_otherContainer: a job that hangs, and goes on in another log.
+func TestAbsence_otherContainer(t *testing.T) {
+	a := hanging(t)
+	a.file, a.offset = "/log/jobmanager-2.log", 0
+	a.process()
+	a.jobState(hangingJob, "CREATED", "RUNNING")
+	a.read()
+	a.ticks(9 * time.Minute) // not overdue there
+	a.checkpoints(1, time.Minute)
+	a.read()
+	a.expect("10:35:00 recovered fef6 by 13 after 720000 ms")
+}
+
+// TestAbsence_name: what is told of one time has the same name, though the log tells it in
+// between.
+func TestAbsence_name(t *testing.T) {
+	a := newAbsenceTest(t, "UTC")
+	var names []string
+	told := a.teller.Emit
+	a.teller.Emit = func(e *parsers.Event, isMade bool) {
+		if isMade {
+			names = append(names, e.Kind.Name+" "+value(e, parsers.JobName))
+		}
+		told(e, isMade)
+	}
+	a.checkpoints(12, time.Minute)
+	a.read()
+	a.ticks(13 * time.Minute)
+	a.jobState(hangingJob, "RUNNING", "RESTARTING")
+	a.wait(time.Second)
+	a.jobState(hangingJob, "RESTARTING", "RUNNING")
+	a.checkpoints(1, time.Minute)
+	a.read()
+	a.wait(12 * time.Minute)
+	a.other()
+	a.read()
+	want := []string{"checkpoint_overdue ", "checkpoint_recovered ", "checkpoint_overdue orders"}
+	if !slices.Equal(names, want) {
+		t.Errorf("got %q, want %q", names, want)
+	}
+}
+
+// TestAbsence_savepoints: savepoints that somebody takes do not hide that no checkpoints
+// are made; the time that they take does not count.
+func TestAbsence_savepoints(t *testing.T) {
+	a := newAbsenceTest(t, "UTC")
+	a.started(12, 30*time.Minute) // up to 16:00
+	for range 5 {
+		a.wait(20 * time.Minute)
+		a.id++
+		a.trigger(hangingJob, a.id, "SAVEPOINT")
+		a.wait(10 * time.Minute)
+		a.complete(hangingJob, a.id)
+		a.read()
+		a.tick()
+	}
+	a.expect("18:10:00 overdue fef6 after 7800000 ms, repeat 0, every 1800000 ms observed, last 12")
+}
+
+// TestAbsence_clockBack: a clock that is set back between.
+func TestAbsence_clockBack(t *testing.T) {
+	a := hanging(t)
+	a.wait(-2 * time.Hour)
+	a.checkpoints(1, time.Minute)
+	a.read()
+	if len(a.told) != 1 {
+		t.Errorf("told %q", a.told)
+	}
+	a.told = nil
+}
+
+// TestAbsence_crowd: tens of thousands of batch tasks do not make the state forget a job with
+// hourly checkpoints, and jobs that have ended cost nothing any more.
+func TestAbsence_crowd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	a := newAbsenceTest(t, "UTC")
+	a.started(12, time.Hour)
+	a.read()
+	for j := range 170 {
+		a.wait(time.Minute)
+		job := fmt.Sprintf("%032x", j+1000)
+		a.jobState(job, "CREATED", "RUNNING")
+		for n := range 300 {
+			a.write(graphClass, "Deploying Source: b (%d/300) (attempt #0) with attempt id %032x_cbc357ccb763df2852fee8c4fc7d55f2_%d_0 and vertex id cbc357ccb763df2852fee8c4fc7d55f2_%d to tm-1.example:41235-eab5d9 @ tm-1.example (dataPort=33341) with allocation id e8d2eb0b4f2f7b6e1d1bd56d1e17e0ea", n+1, j+5000, n, n)
+		}
+		a.jobState(job, "RUNNING", "FINISHED")
+		a.read()
+		a.tick()
+	}
+	if a.state.evicted == 0 {
+		t.Error("nothing was forgotten")
+	}
+	if n := len(a.state.watches["out\x00/log/jobmanager.log"]); n != 1 {
+		t.Errorf("%d jobs are watched", n)
+	}
+	a.ticks(15 * time.Minute)
+	a.expect("01:00:00 overdue fef6 after 10800000 ms, repeat 0, every 3600000 ms observed, last 12")
+}
+
+// TestAbsence_order: in whichever chunks the lines come, and with each pair of chunks the
+// other way round, the same is told.
+func TestAbsence_order(t *testing.T) {
+	var want []string
+	for size := 1; size < 25; size++ {
+		for _, swap := range []bool{false, true} {
+			a := newAbsenceTest(t, "UTC")
+			a.property("interval", "1min")
+			a.started(12, time.Minute)
+			a.wait(12 * time.Minute)
+			a.trigger(hangingJob, 13, "SAVEPOINT")
+			a.wait(time.Minute)
+			a.complete(hangingJob, 13)
+			a.id = 13
+			a.wait(30 * time.Minute)
+			a.jobState(hangingJob, "RUNNING", "RESTARTING")
+			a.wait(time.Minute)
+			a.jobState(hangingJob, "RESTARTING", "RUNNING")
+			a.wait(30 * time.Minute)
+			a.checkpoints(5, time.Minute)
+			a.wait(40 * time.Minute)
+			for range 3 {
+				a.other()
+			}
+			type part struct {
+				at    int64
+				lines []string
+			}
+			var parts []part
+			at := int64(0)
+			for lines := range slices.Chunk(a.lines, size) {
+				parts = append(parts, part{at, lines})
+				for _, line := range lines {
+					at += int64(len(line)) + 1
+				}
+			}
+			for i := 2; swap && i+1 < len(parts); i += 2 {
+				parts[i], parts[i+1] = parts[i+1], parts[i]
+			}
+			for _, p := range parts {
+				a.chunk(p.at, p.lines)
+			}
+			a.offset, a.lines = at, nil
+			for range 2 {
+				a.other()
+				a.read()
+			}
+			if want == nil {
+				want = a.told
+			}
+			if !slices.Equal(a.told, want) || len(want) < 3 {
+				t.Errorf("chunks of %d lines, other way round %v: told %q, want %q", size, swap, a.told, want)
+			}
+			a.told = nil
+		}
+	}
+}
