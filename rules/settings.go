@@ -46,7 +46,7 @@ var Settings = []Setting{
 	{Name: "pauseless_percent", Default: "90", check: number, Doc: "share of the time between triggers that completed checkpoints take"},
 	{Name: "pauseless_window", Default: "1h", check: duration, Doc: "see pauseless_percent; at least three of them are in it"},
 	{Name: "late_start_ms", Default: "30000", check: number, Doc: "from a checkpoint's trigger to its start on a task, by the reported metric (ms)"},
-	{Name: "overdue_window", Default: "6h", check: duration, Doc: "how long a page for overdue checkpoints stays where nothing is told of the job any more; it is told again after one, two and four times as long as the first time"},
+	{Name: "overdue_window", Default: "1d", check: duration, Doc: "how long a page for overdue checkpoints stays where nothing is told of the job any more"},
 	{Name: "fresh", Default: "10m", check: duration, Doc: "a job of which a checkpoint completed as lately as this is not overdue"},
 	{Name: "agent_silence", Default: "10m", check: duration, Global: true, Doc: "how long an agent that told that it lives may say nothing"},
 	{Name: "agent_window", Default: "1h", check: duration, Global: true, Doc: "how long an agent that says nothing is thought to be missing"},

@@ -2,11 +2,13 @@ package enrich
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 )
 
 func fingerprint(i int) Fingerprint { return NewFingerprint(1, "tag", fmt.Append(nil, i)) }
@@ -34,6 +36,42 @@ func expect(t *testing.T, j *Journal, f Fingerprint, want [][]byte) {
 	if err != nil || !slices.EqualFunc(got, want, bytes.Equal) {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
+}
+
+// TestJournal_pending: a chunk of a tag waits until it is delivered, or does not come any
+// more; those of an earlier process wait once they come.
+func TestJournal_pending(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir, 1<<20)
+	now := time.Now()
+	j.now = func() time.Time { return now }
+	expectPending := func(want bool) {
+		t.Helper()
+		if j.Pending(1, "tag") != want || j.Pending(2, "tag") || j.Pending(1, "other tag") {
+			t.Errorf("pending is not %v", want)
+		}
+	}
+	expectPending(false)
+	a, b := fingerprint(1), fingerprint(2)
+	if err := errors.Join(j.Put(a, requests("one")), j.Put(b, requests("two"))); err != nil {
+		t.Fatal(err)
+	}
+	expectPending(true)
+	j.Release(a)
+	expectPending(true)
+	now = now.Add(50 * time.Minute)
+	expect(t, j, b, requests("two"))
+	now = now.Add(50 * time.Minute)
+	expectPending(true)
+	now = now.Add(maxWait)
+	expectPending(false)
+
+	j = open(t, dir, 1<<20)
+	expectPending(false)
+	expect(t, j, b, requests("two"))
+	expectPending(true)
+	j.Release(b)
+	expectPending(false)
 }
 
 func TestJournal(t *testing.T) {

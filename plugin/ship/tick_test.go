@@ -109,6 +109,22 @@ func TestTick_heartbeat(t *testing.T) {
 	}
 }
 
+// TestTick_restart: what an agent before this one has delivered is not pending, and a job that
+// hangs is told.
+func TestTick_restart(t *testing.T) {
+	a := newTickTest(t, nil)
+	a.ticks(1)
+	a.checkpoints(12)
+	a.Close(time.Second)
+
+	b := newTickTest(t, fakeConfig{"state_path": a.cfg.StatePath, "url": a.cfg.URL.String()})
+	b.loki, b.after, b.offset = a.loki, a.after, a.offset
+	b.ticks(15)
+	if told := b.stored("checkpoint_overdue"); len(told) != 1 {
+		t.Errorf("told %q", told)
+	}
+}
+
 // TestLook: a file system that hangs is waited for once, and lets nobody think that files
 // are gone.
 func TestLook(t *testing.T) {

@@ -44,7 +44,7 @@ type Input struct {
 	Component string `yaml:"component"`
 	// URL is where a REST answer was fetched from.
 	URL string `yaml:"url"`
-	// Node is the host that the lines were read on.
+	// Node is the host that the lines were read on, by an agent that knows nothing of others.
 	Node string `yaml:"node"`
 	// Labels are static labels of its streams.
 	Labels     map[string]string `yaml:"labels"`

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"os"
 	"slices"
@@ -59,6 +60,32 @@ func (f *File) entries(t *Test) ([]entry, error) {
 	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
 
 	var entries []entry
+	for node := range t.nodes() {
+		entries = append(entries, t.enrich(slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return l.input.Node != node }))...)
+	}
+	entries = append(entries, t.heartbeats(t.start(entries))...)
+	slices.SortStableFunc(entries, func(a, b entry) int { return a.at.Compare(b.at) })
+	return entries, nil
+}
+
+// nodes yields the nodes of the test's logs. Each has an agent of its own, which knows what
+// is logged there.
+func (t *Test) nodes() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		var seen []string
+		for _, in := range t.InputLogs {
+			if slices.Contains(seen, in.Node) {
+				continue
+			}
+			if seen = append(seen, in.Node); !yield(in.Node) {
+				return
+			}
+		}
+	}
+}
+
+// enrich returns the entries that an agent makes of the lines that it reads.
+func (t *Test) enrich(lines []line) (entries []entry) {
 	current := 0
 	emit := func(e *parsers.Event, isMade bool) {
 		if e.Kind.Quiet {
@@ -89,7 +116,7 @@ func (f *File) entries(t *Test) ([]entry, error) {
 		}
 	}
 	pass.Finish()
-	return append(entries, t.heartbeats(t.start(entries))...), nil
+	return entries
 }
 
 // heartbeats returns those of the test's agents, whose clock starts at a time.
@@ -106,13 +133,14 @@ func (t *Test) heartbeats(start time.Time) (entries []entry) {
 	return entries
 }
 
-// inputOf returns the log that an event of a cluster, made of several lines, stands with.
+// inputOf returns the log of an agent that an event of a cluster, made of several lines,
+// stands with.
 func (t *Test) inputOf(cluster string, current *Input) *Input {
 	if current.Labels["cluster"] == cluster {
 		return current
 	}
 	for i := range t.InputLogs {
-		if t.InputLogs[i].Labels["cluster"] == cluster {
+		if t.InputLogs[i].Labels["cluster"] == cluster && t.InputLogs[i].Node == current.Node {
 			return &t.InputLogs[i]
 		}
 	}

@@ -51,9 +51,9 @@ func TestEntries(t *testing.T) {
 		"13:30:10 a checkpoint_triggered   85d2",
 		"13:30:40  backpressure_sampled   85d2",
 		"13:31:10 a checkpoint_expired a/" + job + "/7/1795959010000  85d2",
+		"13:31:10 a checkpoint_failure_summary a/" + job + "/7/1795959010000  85d2",
 		"14:00:10 b checkpoint_triggered  host-b 85d2",
 		"14:01:10 b checkpoint_expired b/" + job + "/7/1795959010000 host-b 85d2",
-		"13:31:10 a checkpoint_failure_summary a/" + job + "/7/1795959010000  85d2",
 		"14:01:10 b checkpoint_failure_summary b/" + job + "/7/1795959010000 host-b 85d2",
 	}
 	if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
