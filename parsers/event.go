@@ -111,8 +111,13 @@ func (e *Event) SetBool(f Field, v bool) {
 	e.mark(f)
 }
 
-// SetTime sets a Timestamp field.
+// SetTime sets a Timestamp field. A time that is no number of ns since 1970, in a year before
+// 1678 or after 2261, makes it absent.
 func (e *Event) SetTime(f Field, t time.Time) {
+	if year := t.Year(); year < 1678 || year > 2261 {
+		e.Drop(f)
+		return
+	}
 	e.num[f] = t.UnixNano()
 	e.mark(f)
 }

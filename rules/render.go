@@ -39,6 +39,9 @@ func Render(o Options) ([]File, error) {
 		}
 		values[name] = value
 	}
+	if err := checkPairs(values); err != nil {
+		return nil, err
+	}
 	names, err := fs.Glob(templates, "templates/*.yaml")
 	if err != nil {
 		return nil, err

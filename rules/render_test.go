@@ -21,6 +21,8 @@ func TestRender_refused(t *testing.T) {
 	f("window", "1h30m", "such as 10m")
 	f("matchers", "cluster=prod", "matchers of LogQL")
 	f("runbook", "rules/runbook.md", "give a URL")
+	f("agent_window", "5m", "longer than agent_silence, which is 10m")
+	f("agent_silence", "2h", "setting agent_window")
 }
 
 func TestRender_set(t *testing.T) {

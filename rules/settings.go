@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/prometheus/common/model"
 )
 
 // Setting is what can be set in the rules.
@@ -115,6 +117,21 @@ func matchers(value string) error {
 func address(value string) error {
 	if u, err := url.Parse(value); err != nil || u.Scheme == "" || u.Host == "" || strings.ContainsAny(value, " \"") {
 		return fmt.Errorf("give a URL, such as https://wiki.example/flink-runbook")
+	}
+	return nil
+}
+
+// longer are windows that must be longer than others, or their alerts never fire.
+var longer = map[string]string{"agent_window": "agent_silence", "trend_window": "lookback"}
+
+// checkPairs returns why values that are allowed can't be set together.
+func checkPairs(values map[string]string) error {
+	for window, other := range longer {
+		a, err := model.ParseDuration(values[window])
+		b, err2 := model.ParseDuration(values[other])
+		if err == nil && err2 == nil && a <= b {
+			return fmt.Errorf("setting %s, value %q: make it longer than %s, which is %s", window, values[window], other, values[other])
+		}
 	}
 	return nil
 }

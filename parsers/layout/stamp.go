@@ -214,7 +214,11 @@ func readStamp(s []byte) (c civil, ok bool) {
 		if month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 60 {
 			return c, false
 		}
-		c.sec = time.Date(year, time.Month(month), day, hour, minute, second, 0, time.UTC).Unix()
+		date := time.Date(year, time.Month(month), day, hour, minute, second, 0, time.UTC)
+		if day > 28 && second < 60 && date.Day() != day { // the 30th of February
+			return c, false
+		}
+		c.sec = date.Unix()
 		rest := s[len(f.text):]
 		n := decimals(rest)
 		unit := 100_000_000

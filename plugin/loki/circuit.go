@@ -5,7 +5,6 @@ import "sync"
 // circuit keeps an outage from costing each flush its whole time: while it is open, one
 // push at a time tries whether Loki is back, and the others are not made.
 type circuit struct {
-	mu      sync.Mutex
 	open    bool
 	probing bool
 }
@@ -13,8 +12,6 @@ type circuit struct {
 // enter asks to push. probe says that the push is the one that tries; the caller must
 // then call leave.
 func (c *circuit) enter() (probe, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if !c.open {
 		return false, true
 	}
@@ -27,12 +24,45 @@ func (c *circuit) enter() (probe, ok bool) {
 
 // leave notes whether Loki could be reached, and reports whether that is a change.
 func (c *circuit) leave(probe, reached bool) (changed bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if probe {
 		c.probing = false
 	}
 	changed = c.open == reached
 	c.open = !reached
 	return changed
+}
+
+// circuits are those of the tenants that are not reachable: the limits of one keep no other
+// back.
+type circuits struct {
+	mu       sync.Mutex
+	byTenant map[string]*circuit
+}
+
+func (c *circuits) enter(tenant string) (probe, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if its := c.byTenant[tenant]; its != nil {
+		return its.enter()
+	}
+	return false, true
+}
+
+func (c *circuits) leave(tenant string, probe, reached bool) (changed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	its := c.byTenant[tenant]
+	switch {
+	case its == nil && reached:
+		return false
+	case its == nil:
+		if c.byTenant == nil {
+			c.byTenant = map[string]*circuit{}
+		}
+		its = &circuit{}
+		c.byTenant[tenant] = its
+	case reached:
+		delete(c.byTenant, tenant)
+	}
+	return its.leave(probe, reached)
 }

@@ -67,14 +67,14 @@ func (l *DeadLetter) Request() (*Request, error) {
 
 // DeadLetters is a dead-letter file. Each letter is on the disk when Write returns. At
 // maxBytes the file is renamed to its name with .1, and that one to .2 and so on; the
-// oldest goes. It is safe for concurrent use.
+// oldest goes. A file that somebody moves or removes is made anew. It is safe for
+// concurrent use, and several may have one path.
 type DeadLetters struct {
 	path     string
 	maxBytes int64
 
 	mu   sync.Mutex
 	file *os.File
-	size int64
 }
 
 // keptDeadLetters is how many files that are full are kept.
@@ -82,21 +82,36 @@ const keptDeadLetters = 4
 
 // OpenDeadLetters opens a dead-letter file, or makes it. The error names the file.
 func OpenDeadLetters(path string, maxBytes int64) (*DeadLetters, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe would hang
+		return nil, fmt.Errorf("%s is no regular file", path)
+	}
 	d := &DeadLetters{path: path, maxBytes: maxBytes}
 	return d, d.open()
 }
 
-func (d *DeadLetters) open() error {
-	file, err := os.OpenFile(d.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+func (d *DeadLetters) open() (err error) {
+	d.file, err = os.OpenFile(d.path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
+	return err
+}
+
+// size returns how large the file is, which is opened again where its path is not its own
+// any more.
+func (d *DeadLetters) size() (int64, error) {
+	info, err := d.file.Stat()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	info, err := file.Stat()
+	if now, err := os.Stat(d.path); err == nil && os.SameFile(info, now) {
+		return info.Size(), nil
+	}
+	if err := errors.Join(d.file.Close(), d.open()); err != nil {
+		return 0, err
+	}
+	info, err = d.file.Stat()
 	if err != nil {
-		return errors.Join(err, file.Close())
+		return 0, err
 	}
-	d.file, d.size = file, info.Size()
-	return nil
+	return info.Size(), nil
 }
 
 // Write appends letters. After an error, which is the disk's, none of them is surely
@@ -109,14 +124,23 @@ func (d *DeadLetters) Write(letters ...DeadLetter) error {
 	b := buf.Bytes()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.size > 0 && d.size+int64(len(b)) > d.maxBytes {
+	size, err := d.size()
+	if err != nil {
+		return err
+	}
+	if size > 0 && size+int64(len(b)) > d.maxBytes {
 		if err := d.rotate(); err != nil {
 			return err
 		}
+		size = 0
 	}
-	n, err := d.file.Write(b)
-	d.size += int64(n)
-	if err == nil {
+	if size > 0 {
+		var last [1]byte
+		if _, err := d.file.ReadAt(last[:], size-1); err == nil && last[0] != '\n' { // torn by a kill or a full disk
+			b = append([]byte("\n"), b...)
+		}
+	}
+	if _, err = d.file.Write(b); err == nil {
 		err = d.file.Sync()
 	}
 	return err
@@ -156,18 +180,17 @@ func WriteDeadLetters(w io.Writer, letters ...DeadLetter) error {
 	return nil
 }
 
-// ReadDeadLetters calls yield for each letter of a file. The error names the line that is
-// none.
-func ReadDeadLetters(r io.Reader, yield func(*DeadLetter) error) error {
+// ReadDeadLetters calls yield for each letter of a file, and bad for each line that is none,
+// with an error that says which and why. It ends with the error of yield, or of the file.
+func ReadDeadLetters(r io.Reader, yield func(*DeadLetter) error, bad func(error)) error {
 	lines := bufio.NewReader(r)
 	for n := 1; ; n++ {
 		line, err := lines.ReadBytes('\n')
-		if len(line) > 0 {
+		if line = bytes.TrimSpace(line); len(line) > 0 {
 			var l DeadLetter
-			if err := jsoniter.Unmarshal(line, &l); err != nil {
-				return fmt.Errorf("line %d is no dead letter: %w", n, err)
-			}
-			if err := yield(&l); err != nil {
+			if err := l.read(line); err != nil {
+				bad(fmt.Errorf("line %d is no dead letter: %w", n, err))
+			} else if err := yield(&l); err != nil {
 				return fmt.Errorf("line %d: %w", n, err)
 			}
 		}
@@ -178,4 +201,16 @@ func ReadDeadLetters(r io.Reader, yield func(*DeadLetter) error) error {
 			return err
 		}
 	}
+}
+
+// read reads a line of JSON.
+func (l *DeadLetter) read(line []byte) error {
+	if err := jsoniter.Unmarshal(line, l); err != nil {
+		return err
+	}
+	if !IsTenant(l.Tenant) {
+		return fmt.Errorf("tenant %q is none that Loki takes", l.Tenant)
+	}
+	_, err := l.Request()
+	return err
 }

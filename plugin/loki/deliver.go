@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/grafana/loki-client-go/pkg/backoff"
 )
 
@@ -23,7 +25,8 @@ type Delivery struct {
 	// done at most within one delivery; MaxRetries 0 is as often as the time allows.
 	Backoff backoff.BackoffConfig
 
-	circuit  circuit
+	circuits circuits
+	settled  settled
 	retries  atomic.Int64
 	mendings atomic.Int64
 }
@@ -42,32 +45,35 @@ func (d *Delivery) Mended() int64 { return d.mendings.Load() }
 // was handed to Dead. After an error, which is Loki's, the network's or ctx's, some may
 // be: delivering the same request again changes nothing of them.
 func (d *Delivery) Deliver(ctx context.Context, stored []byte) error {
-	probe, ok := d.circuit.enter()
+	body, tenant, err := PushBody(stored)
+	if err != nil {
+		return err
+	}
+	probe, ok := d.circuits.enter(tenant)
 	if !ok {
 		return ErrOpen
 	}
-	err := d.deliver(ctx, stored, probe)
+	err = d.deliver(ctx, stored, body, tenant, probe)
 	reached := true
 	if err != nil && !errors.Is(err, context.Canceled) { // else the output is closed
 		var status *StatusError
 		reached = errors.As(err, &status) && !status.isTransient()
 	}
-	if d.circuit.leave(probe, reached) {
+	if d.circuits.leave(tenant, probe, reached) {
 		if reached {
-			d.Log.Info("loki is reachable again")
+			d.Log.Info("loki is reachable again", "tenant", tenant)
 		} else {
-			d.Log.Warn("loki is not reachable; until it is, one push at a time tries", "err", err)
+			d.Log.Warn("loki is not reachable; until it is, one push at a time tries", "tenant", tenant, "err", err)
 		}
 	}
 	return err
 }
 
-func (d *Delivery) deliver(ctx context.Context, stored []byte, probe bool) error {
-	body, tenant, err := PushBody(stored)
-	if err != nil {
-		return err
+func (d *Delivery) deliver(ctx context.Context, stored, body []byte, tenant string, probe bool) error {
+	if d.settled.has(stored) {
+		return nil
 	}
-	err = d.send(ctx, body, tenant, probe)
+	err := d.send(ctx, body, tenant, probe)
 	var status *StatusError
 	if !errors.As(err, &status) || !status.isRefusal() {
 		return err
@@ -76,25 +82,30 @@ func (d *Delivery) deliver(ctx context.Context, stored []byte, probe bool) error
 	if decodeErr != nil {
 		return decodeErr
 	}
-	return d.mend(ctx, r, status, 0)
+	err = d.mend(ctx, r, status, 0)
+	if err == nil {
+		d.settled.add(stored)
+	}
+	return err
 }
 
 // DefaultBackoff waits 0.1 s at first and 1 s at most.
 var DefaultBackoff = backoff.BackoffConfig{MinBackoff: 100 * time.Millisecond, MaxBackoff: time.Second}
 
-// maxMendings bounds how often a request is mended before its entries are tried one by
-// one.
+// maxMendings bounds how often an entry is mended.
 const maxMendings = 8
 
-// mend delivers a request that was refused in another form.
-func (d *Delivery) mend(ctx context.Context, r *Request, refused *StatusError, depth int) error {
+// mend delivers a request that was refused in another form. Each part that is settled then
+// is not sent again: mending goes on where it was when the time is up.
+func (d *Delivery) mend(ctx context.Context, r *Request, refused *StatusError, times int) error {
 	var mended []*Request
 	what := ""
-	if depth < maxMendings && refused.Status != http.StatusRequestEntityTooLarge {
+	if times < maxMendings && refused.Status != http.StatusRequestEntityTooLarge {
 		mended, what = mend(r, refused)
 	}
 	switch n := len(r.Entries); {
 	case mended != nil:
+		times++
 		d.mendings.Add(1)
 		d.Log.Warn("loki refuses entries, which are mended: "+what, "stream", r.Labels, "entries", n, "err", refused)
 	case n > 1: // one bad entry keeps no others back
@@ -103,20 +114,54 @@ func (d *Delivery) mend(ctx context.Context, r *Request, refused *StatusError, d
 		return d.bury(ctx, r, refused)
 	}
 	for _, part := range mended {
-		body, tenant, err := PushBody(part.Encode())
+		stored := part.Encode()
+		if d.settled.has(stored) {
+			continue
+		}
+		body, tenant, err := PushBody(stored)
 		if err != nil {
 			return err
 		}
 		err = d.send(ctx, body, tenant, false)
 		var status *StatusError
 		if errors.As(err, &status) && status.isRefusal() {
-			err = d.mend(ctx, part, status, depth+1)
+			err = d.mend(ctx, part, status, times)
 		}
 		if err != nil {
 			return err
 		}
+		d.settled.add(stored)
 	}
 	return nil
+}
+
+// settled are requests and parts of requests that were refused, and are delivered or given
+// up by now: hashes of what is stored of them. It forgets all when it has many.
+type settled struct {
+	mu     sync.Mutex
+	hashes map[uint64]struct{}
+}
+
+// maxSettled bounds them.
+const maxSettled = 100_000
+
+func (s *settled) add(stored []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hashes == nil || len(s.hashes) >= maxSettled {
+		s.hashes = map[uint64]struct{}{}
+	}
+	s.hashes[xxhash.Sum64(stored)] = struct{}{}
+}
+
+func (s *settled) has(stored []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.hashes) == 0 {
+		return false
+	}
+	_, ok := s.hashes[xxhash.Sum64(stored)]
+	return ok
 }
 
 // bury gives an entry up that Loki refuses for ever; one that is too large is shipped in
@@ -183,7 +228,7 @@ func IsAnswer(err error) bool {
 // isTransient reports whether the same push can be taken later without anybody mending
 // something.
 func (e *StatusError) isTransient() bool {
-	return e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests || e.Status/100 == 5
+	return e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests || e.Status/100 == 5 && !noSchema.MatchString(e.Body)
 }
 
 // isRefusal reports whether Loki refuses what is in the request. Other answers (401, 403,
@@ -191,8 +236,17 @@ func (e *StatusError) isTransient() bool {
 // operator mends it, and nothing is given up.
 func (e *StatusError) isRefusal() bool {
 	switch e.Status {
-	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
+	case http.StatusRequestEntityTooLarge:
 		return true
+	case http.StatusBadRequest:
+		return e.Body != "" && !isPage([]byte(e.Body)) && !onTheWay.MatchString(e.Body)
+	case http.StatusUnprocessableEntity: // which Loki says of an empty push only
+		return aboutEntries.MatchString(e.Body)
 	}
-	return false
+	return e.Status/100 == 5 && noSchema.MatchString(e.Body)
+}
+
+// mayRefuse reports whether answers of a status can be refusals.
+func mayRefuse(status int) bool {
+	return status == http.StatusBadRequest || status == http.StatusUnprocessableEntity || status == http.StatusRequestEntityTooLarge
 }

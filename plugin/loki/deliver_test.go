@@ -317,7 +317,7 @@ func TestDeliver_open(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	probed := make(chan error)
 	go func() { probed <- d.Deliver(ctx, r("a").Encode()) }()
-	for len(loki.Requests()) < 1 || !d.circuit.isProbing() {
+	for len(loki.Requests()) < 1 || !d.circuits.isProbing("") {
 		time.Sleep(time.Millisecond)
 	}
 	for range 3 {
@@ -339,10 +339,10 @@ func TestDeliver_open(t *testing.T) {
 	expect(t, stored(loki), "0s a", "0s b")
 }
 
-func (c *circuit) isProbing() bool {
+func (c *circuits) isProbing(tenant string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.probing
+	return c.byTenant[tenant] != nil && c.byTenant[tenant].probing
 }
 
 // TestDeliver_deadDisk: an entry that can't be put away keeps its chunk.
@@ -404,15 +404,16 @@ func TestDeadLetters(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %s %d %s %v", r.Tenant, r.Labels, r.Entries[0].Time.UnixNano(), r.Entries[0].Line, r.Entries[0].Metadata))
 		}
 		return nil
-	})
+	}, func(err error) { t.Error(err) })
 	want := []string{fmt.Sprintf("t %s %d a \"line\" \ufffd [{a 1} {b 2}]", labels, now.UnixNano()), "x ff00"}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
-	for _, bad := range []string{"{", `{"labels":"{a=\"b\"}","time":"x"}`} {
-		err := ReadDeadLetters(strings.NewReader(string(content)+bad), func(l *DeadLetter) error { _, err := l.Request(); return err })
-		if err == nil || !strings.Contains(err.Error(), "line ") {
-			t.Errorf("%q: %v", bad, err)
+	for _, bad := range []string{"{", `{"labels":"{a=\"b\"}","time":"x"}`, `{"tenant":"a\nb"}`, "[]"} {
+		n, faults := 0, []error{}
+		err := ReadDeadLetters(strings.NewReader(bad+"\n\n"+string(content)), func(*DeadLetter) error { n++; return nil }, func(err error) { faults = append(faults, err) })
+		if err != nil || n < 2 || len(faults) != 1 || !strings.Contains(faults[0].Error(), "line 1 ") {
+			t.Errorf("%q: %v, %d letters, %v", bad, err, n, faults)
 		}
 	}
 }

@@ -44,21 +44,22 @@ type Batch struct {
 	// Tenant has the events that are added next; "" is the client's.
 	Tenant string
 
-	streams map[string]*stream // by the tenant and the values of the label keys
-	events  int
-	scratch []byte
+	places   map[string]place    // by the tenant and the values of the label keys
+	requests map[string]*Request // by the tenant and the labels
+	events   int
+	scratch  []byte
 }
 
-// stream is the entries of a stream, and the fields that are none of its labels because
-// they have too many values.
-type stream struct {
-	Request
+// place is where events go: to a stream, and fields that are none of its labels because they
+// have too many values to the metadata.
+type place struct {
+	*Request
 	left []parsers.Field
 }
 
 // Add adds an event under the entry time t.
 func (b *Batch) Add(e *parsers.Event, t time.Time) {
-	s := b.stream(e)
+	s := b.place(e)
 	b.scratch = e.AppendLogfmt(b.scratch[:0])
 	if len(b.scratch) > maxLine {
 		b.scratch = cutLine(b.scratch, maxLine)
@@ -89,23 +90,29 @@ func fitting(value string, limit int) string {
 // Len returns the number of events.
 func (b *Batch) Len() int { return b.events }
 
-// stream returns the stream that an event belongs to.
-func (b *Batch) stream(e *parsers.Event) *stream {
+// place returns where an event goes.
+func (b *Batch) place(e *parsers.Event) place {
 	key := append(append(b.scratch[:0], b.Tenant...), 0)
 	for _, f := range b.Placement.LabelKeys {
 		key = append(e.AppendValue(key, f), 0)
 	}
 	b.scratch = key
-	s, ok := b.streams[string(key)]
-	if !ok {
-		labels, left := b.labels(e)
-		s = &stream{Request{Tenant: b.Tenant, Labels: labels.String()}, left}
-		if b.streams == nil {
-			b.streams = map[string]*stream{}
-		}
-		b.streams[string(key)] = s
+	if p, ok := b.places[string(key)]; ok {
+		return p
 	}
-	return s
+	if b.places == nil {
+		b.places, b.requests = map[string]place{}, map[string]*Request{}
+	}
+	set, left := b.labels(e)
+	labels := set.String()
+	r := b.requests[b.Tenant+"\x00"+labels]
+	if r == nil {
+		r = &Request{Tenant: b.Tenant, Labels: labels}
+		b.requests[b.Tenant+"\x00"+labels] = r
+	}
+	p := place{r, left}
+	b.places[string(key)] = p
+	return p
 }
 
 // labels returns the labels of an event's stream, and the fields that are left out of
@@ -159,10 +166,10 @@ const maxRequestBytes = 1 << 20
 // the order of their times, and those of one time in the order in which they were added.
 func (b *Batch) Encode() [][]byte {
 	var requests [][]byte
-	byTenant := func(a, b *stream) int {
+	byTenant := func(a, b *Request) int {
 		return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Labels, b.Labels))
 	}
-	for _, s := range slices.SortedFunc(maps.Values(b.streams), byTenant) {
+	for _, s := range slices.SortedFunc(maps.Values(b.requests), byTenant) {
 		first, size := 0, 0
 		for i := range s.sorted().Entries {
 			size += s.Entries[i].size()

@@ -57,7 +57,7 @@ func NewClient(target *url.URL, o ClientOptions) (*Client, error) {
 // Close lets go of idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// StatusError is an answer of Loki other than 2xx.
+// StatusError is an answer other than that Loki has stored the push.
 type StatusError struct {
 	// Status is the HTTP status code.
 	Status int
@@ -81,7 +81,7 @@ func (e *StatusError) Error() string {
 
 // Push sends a logproto.PushRequest for a tenant, empty for the client's own. It returns
 // nil only after Loki answered 2xx, a *[StatusError] for any other answer, and the error
-// of the network or of ctx where there was none. It makes one attempt and takes no longer
+// of the network or of ctx where there was none that could be read. It makes one attempt and takes no longer
 // than ctx allows.
 func (c *Client) Push(ctx context.Context, tenant string, request []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(snappy.Encode(nil, request)))
@@ -98,16 +98,21 @@ func (c *Client) Push(ctx context.Context, tenant string, request []byte) error 
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
-	if resp.StatusCode/100 == 2 {
+	if resp.StatusCode/100 == 2 && !isPage(body) { // a page is of something before Loki: a login, say
 		return nil
 	}
-	if err != nil {
-		body = append(body, " …"...)
+	if err != nil && mayRefuse(resp.StatusCode) { // what it refuses is not known
+		return withoutURL(fmt.Errorf("the answer %s can't be read: %w", resp.Status, err))
 	}
 	answer := &StatusError{Status: resp.StatusCode, Body: c.hideSecrets(resp, strings.TrimSpace(string(body))) + redirection(resp)}
 	answer.Date, _ = http.ParseTime(resp.Header.Get("Date"))
 	answer.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), answer.Date)
 	return answer
+}
+
+// isPage reports whether an answer is HTML, which Loki does not send.
+func isPage(body []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(body, " \r\n\t\ufeff"), []byte("<"))
 }
 
 // retryAfter reads a Retry-After header: seconds, or a date.

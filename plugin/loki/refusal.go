@@ -2,6 +2,7 @@ package loki
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,8 +19,17 @@ var (
 	tooOld        = regexp.MustCompile(`has timestamp too old`)
 	lineTooLong   = regexp.MustCompile(`[Mm]ax entry size '?(\d+)'? bytes exceeded`)
 	metadataFault = regexp.MustCompile(`structured metadata`)
+	noMetadata    = regexp.MustCompile(`structured metadata, but this feature is disallowed`)
+	noSchema      = regexp.MustCompile(`no schema config found for time`) // with status 500
 	labelFault    = regexp.MustCompile(`label names; limit|label name too long|label value too long|duplicate label name|couldn't parse labels|Maximum active stream limit`)
 )
+
+// An answer 400 that says these is not about entries: TLS is spoken at the other end, or the
+// tenant is none.
+var onTheWay = regexp.MustCompile(`(?i)HTTP request (was sent )?to (an )?HTTPS|tenant ID|org ID`)
+
+// An answer 422 that says one of these can be about entries.
+var aboutEntries = regexp.MustCompile(`(?i)entr(y|ies)|stream|label|timestamp|metadata|line`)
 
 // adjustedMark is put behind a line whose entry could not be stored under its own time.
 const adjustedMark = " time_adjusted=true"
@@ -43,12 +53,19 @@ func mend(r *Request, refused *StatusError) (mended []*Request, what string) {
 		return r.adjust(r.isTooNew(text), refused.Date), "entries too far ahead of Loki's clock get the time when they were read"
 	case tooOld.MatchString(text):
 		return r.adjust(isBefore(oldest(text)), refused.Date), "entries older than Loki takes get the time when they were read"
+	case noSchema.MatchString(text):
+		if len(r.Entries) > 1 { // it does not say which
+			return nil, ""
+		}
+		return r.adjust(func(*Entry) bool { return true }, refused.Date), "entries older than Loki's schema get the time when they were read"
 	case lineTooLong.MatchString(text):
 		return r.shorten(text), "lines longer than Loki takes are cut"
 	case labelFault.MatchString(text):
 		return r.plainLabels(), "labels that Loki does not take are left out; the line has them"
+	case noMetadata.MatchString(text):
+		return r.withoutMetadata(true), "structured metadata is left out, which this Loki does not take (limits_config.allow_structured_metadata); the line has it"
 	case metadataFault.MatchString(text):
-		return r.withoutMetadata(), "structured metadata that Loki does not take is left out; the line has it"
+		return r.withoutMetadata(len(r.Entries) == 1), "structured metadata that Loki does not take is left out; the line has it"
 	}
 	return nil, ""
 }
@@ -234,13 +251,16 @@ func (r *Request) plainLabels() []*Request {
 
 var labelPair = regexp.MustCompile(`([a-zA-Z_][a-zA-Z0-9_]*)="(?:[^"\\]|\\.)*"`)
 
-// withoutMetadata leaves out the metadata of an entry that is alone: with others, those
-// that are stored already would be stored again.
-func (r *Request) withoutMetadata() []*Request {
-	if len(r.Entries) > 1 || len(r.Entries[0].Metadata) == 0 {
+// withoutMetadata leaves out the metadata where all entries with some are refused: others
+// are stored already, and would be stored again.
+func (r *Request) withoutMetadata(all bool) []*Request {
+	hasMetadata := func(e Entry) bool { return len(e.Metadata) > 0 }
+	if !all || !slices.ContainsFunc(r.Entries, hasMetadata) {
 		return nil
 	}
-	e := r.Entries[0]
-	e.Metadata = nil
-	return []*Request{r.part([]Entry{e})}
+	entries := slices.Clone(r.Entries)
+	for i := range entries {
+		entries[i].Metadata = nil
+	}
+	return []*Request{r.part(entries)}
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,7 +97,7 @@ var Options = []Option{
 	}, {
 		Name: "tenant_id", Unit: "text",
 		Help: "Tenant, sent as `X-Scope-OrgID`. Empty: no tenant is sent.",
-		set:  func(c *Config, v string) error { c.TenantID = v; return nil },
+		set:  setTenant,
 	}, {
 		Name: "tenant_id_key", Unit: "event field or record key",
 		Help: "What tells the tenant of each event: an event field such as `namespace`, or a record key, with dots or as " +
@@ -215,12 +216,12 @@ var Options = []Option{
 	}, {
 		Name: "state_path", Unit: "directory", local: true,
 		Help: "Where rendered chunks are kept until they are delivered, so that a retry after a restart sends the same bytes. Empty: in memory.",
-		set:  func(c *Config, v string) error { c.StatePath = v; return nil },
+		set:  func(c *Config, v string) (err error) { c.StatePath, err = cleanPath(v); return err },
 	}, {
 		Name: "dead_letter_path", Unit: "file", local: true,
 		Help: "Where entries go that Loki refuses for ever, and what can't be read of a chunk: one line of JSON each, on the disk before the chunk is let go. " +
 			"`flink-loki ship` sends them again. Empty: they are counted and logged.",
-		set: func(c *Config, v string) error { c.DeadLetterPath = v; return nil },
+		set: func(c *Config, v string) (err error) { c.DeadLetterPath, err = cleanPath(v); return err },
 	}, {
 		Name: "dead_letter_size", Default: "64MB", Unit: "bytes", local: true,
 		Help: "When the dead-letter file is as large as this, it is renamed to its name with `.1`; four such files are kept.",
@@ -508,10 +509,28 @@ func setTimeout(c *Config, v string) (err error) {
 	if c.Timeout, err = time.ParseDuration(v); err != nil {
 		c.Timeout, err = time.ParseDuration(v + "s") // Fluent Bit's own times are in seconds
 	}
-	if err != nil || c.Timeout <= 0 {
-		return errors.New("give a duration like 4s or 500ms")
+	if err != nil || c.Timeout < minTimeout {
+		return errors.New("give a duration like 4s, of 50ms or more")
 	}
 	return nil
+}
+
+// minTimeout is less than what a push takes that is worth while.
+const minTimeout = 50 * time.Millisecond
+
+func setTenant(c *Config, v string) error {
+	if c.TenantID = v; !loki.IsTenant(v) {
+		return fmt.Errorf("loki takes no such tenant: give %d bytes at most, of letters, digits and !-_.*'()", loki.MaxTenant)
+	}
+	return nil
+}
+
+// cleanPath returns a path as all outputs write it that mean the same.
+func cleanPath(v string) (string, error) {
+	if v == "" {
+		return "", nil
+	}
+	return filepath.Abs(v)
 }
 
 func setDeadLetterSize(c *Config, v string) error {

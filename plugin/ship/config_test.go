@@ -194,6 +194,12 @@ func TestReadConfig_refused(t *testing.T) {
 	f("url", "loki:3100", "http://loki:3100")
 	f("url", "http://", "http://loki:3100")
 	f("url", "ftp://loki", "http://loki:3100")
+	for _, tenant := range []string{"a/b", "ü", "a b", "..", "a|b", "a\nb", strings.Repeat("x", 151)} {
+		f("tenant_id", tenant, "150 bytes", "letters")
+	}
+	f("timeout", "1ns", "50ms")
+	f("timeout", "0", "50ms")
+	f("intervals_path", "/dev/null", "no regular file")
 	f("labels", "prod", "name=value")
 	f("labels", "2=x", "letters")
 	f("labels", "a-b=x", "letters")

@@ -34,6 +34,13 @@ func setIntervals(c *Config, v string) error {
 	if v == "" {
 		return nil
 	}
+	info, err := os.Stat(v)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() { // a pipe would hang
+		return fmt.Errorf("%s is no regular file", v)
+	}
 	text, err := os.ReadFile(v)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"flink-loki/plugin/enrich"
 )
@@ -32,7 +33,11 @@ func openKept(statePath string, log *slog.Logger) (*kept, error) {
 	k, ok := keptBy[statePath]
 	if !ok {
 		var err error
-		if k, err = newKept(statePath, log); err != nil {
+		if k, err = newKept(statePath, log); errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+			log.Warn("state_path is full: what is to be kept there is in memory until the agent is started again", "state_path", statePath, "err", err)
+			k, err = newKept("", log)
+		}
+		if err != nil {
 			return nil, err
 		}
 		keptBy[statePath] = k

@@ -53,7 +53,6 @@ func TestFlush_memory(t *testing.T) {
 	if limit := int64(flushes*chunkSize*6 + 48<<20); grown > limit {
 		t.Errorf("%d MB, and %d MB are allowed", grown>>20, limit>>20)
 	}
-	loki.ClearFaults()
 	loki.Close()
 	wg.Wait()
 }

@@ -267,7 +267,11 @@ func (o *Output) identify(tag string, file []byte, e *parsers.Event) {
 		e.SetInt(parsers.Offset, e.Origin.Offset)
 	} else if o.cfg.Kinds[e.Kind.Name] {
 		t, _ := e.Time(parsers.Time)
-		e.SetInt(parsers.Seq, o.counter.Next(tag+"\x00"+string(file), t, e.AppendLogfmt(nil)))
+		name := "" // lines of no file are told apart by nothing else
+		if len(file) > 0 {
+			name = tag + "\x00" + string(file)
+		}
+		e.SetInt(parsers.Seq, o.counter.Next(name, t, e.AppendLogfmt(nil)))
 	}
 	if o.identified != nil {
 		o.identified(e)

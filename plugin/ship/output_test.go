@@ -386,3 +386,13 @@ func TestNew_statePathCantBeUsed(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestOutputs_samePath: outputs whose state_path is written differently share one state.
+func TestOutputs_samePath(t *testing.T) {
+	dir := t.TempDir()
+	a := newOutput(t, fakeloki.New(fakeloki.Config{}), io.Discard, fakeConfig{"state_path": dir})
+	b := newOutput(t, fakeloki.New(fakeloki.Config{}), io.Discard, fakeConfig{"state_path": dir + "/./"})
+	if a.kept != b.kept {
+		t.Error("two states")
+	}
+}

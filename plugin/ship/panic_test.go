@@ -75,7 +75,7 @@ func TestFlush_malformed(t *testing.T) {
 	var got [][]byte
 	content, err := os.ReadFile(dead)
 	if err == nil {
-		err = loki.ReadDeadLetters(bytes.NewReader(content), func(l *loki.DeadLetter) error { got = append(got, l.Bytes); return nil })
+		err = loki.ReadDeadLetters(bytes.NewReader(content), func(l *loki.DeadLetter) error { got = append(got, l.Bytes); return nil }, func(err error) { t.Error(err) })
 	}
 	if err != nil || len(got) != 1 || !bytes.Equal(got[0], []byte{0xc1, 0xc1, 0xc1}) {
 		t.Errorf("dead letters %x, %v", got, err)

@@ -3,9 +3,9 @@ package ship
 import (
 	"fmt"
 	"log/slog"
-	"strings"
 
 	"flink-loki/parsers"
+	"flink-loki/plugin/loki"
 	"flink-loki/plugin/record"
 )
 
@@ -73,24 +73,12 @@ func (t *tenants) of(e *parsers.Event) string {
 // check returns a tenant's name, "" for a text that is none. Records are written by
 // others: no text of theirs may name several tenants, or make a push that always fails.
 func (t *tenants) check(name string) string {
-	if isTenant(name) {
+	if loki.IsTenant(name) {
 		return name
 	}
 	if t.refused(); !t.told {
 		t.told = true
-		t.log.Warn("a tenant's name is none that Loki takes: its events go to tenant_id; further ones are only counted", "tenant", name[:min(len(name), maxTenant)])
+		t.log.Warn("a tenant's name is none that Loki takes: its events go to tenant_id; further ones are only counted", "tenant", name[:min(len(name), loki.MaxTenant)])
 	}
 	return ""
-}
-
-// maxTenant is the length of the longest name in bytes that Loki takes.
-const maxTenant = 150
-
-// isTenant reports whether Loki takes a tenant's name, or it is empty (dskit
-// tenant.ValidTenantID).
-func isTenant(name string) bool {
-	isOther := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("!-_.*'()", r)
-	}
-	return len(name) <= maxTenant && name != "." && name != ".." && !strings.ContainsFunc(name, isOther)
 }

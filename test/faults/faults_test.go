@@ -242,6 +242,8 @@ var faults = []fault{
 		_ = os.WriteFile(filepath.Join(disk, "filler"), make([]byte, 1<<20), 0o600) // as much as there is
 		s.loki.FailNext(always, 503, nil, "not now")
 		s.send(3)
+		s.must(s.agent.Kill())
+		s.start() // all the same
 		s.loki.ClearFaults()
 		s.must(os.Remove(filepath.Join(disk, "filler")))
 		s.settle()

@@ -138,6 +138,9 @@ func (r *report) add(file string, results []ruletest.Result) {
 
 // end prints the table.
 func (r *report) end() error {
+	if len(r.tests) == 0 {
+		return errors.New("there are no tests")
+	}
 	w := tabwriter.NewWriter(r.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "ALERT\tTESTS\tPASS\tLOKI\n")
 	for _, alert := range slices.Sorted(maps.Keys(r.tests)) {

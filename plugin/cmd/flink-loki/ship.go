@@ -41,8 +41,8 @@ on standard output, as lines of another dead-letter file; the exit status is the
 				return err
 			}
 			defer sender.Close()
-			sent, dead := 0, 0
-			err = loki.ReadDeadLetters(file, func(l *loki.DeadLetter) error {
+			sent, dead, bad := 0, 0, 0
+			send := func(l *loki.DeadLetter) error {
 				refused, err := sender.Send(cmd.Context(), l)
 				if err != nil {
 					return err
@@ -52,13 +52,19 @@ on standard output, as lines of another dead-letter file; the exit status is the
 				}
 				dead += len(refused)
 				return loki.WriteDeadLetters(cmd.OutOrStdout(), refused...)
+			}
+			err = loki.ReadDeadLetters(file, send, func(err error) {
+				bad++
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s: %v\n", deadLetters, err)
 			})
 			fmt.Fprintf(cmd.ErrOrStderr(), "%d entries are delivered, %d are not\n", sent, dead)
-			if err != nil {
+			switch {
+			case err != nil:
 				return fmt.Errorf("%s: %w", deadLetters, err)
-			}
-			if dead > 0 {
+			case dead > 0:
 				return fmt.Errorf("%d entries are refused again, or are no entries", dead)
+			case bad > 0:
+				return fmt.Errorf("%d lines are no dead letters", bad)
 			}
 			return nil
 		},

@@ -45,6 +45,9 @@ before Fluent Bit starts: a state_path belongs to one process at a time.`,
 			if err != nil {
 				return err
 			}
+			if statePath == "" {
+				return errors.New("--state-path is empty: give the plug-in's option state_path")
+			}
 			dir := stateDir(statePath)
 			state, _, err := enrich.OpenState(dir, 0, func(note string) { fmt.Fprintln(cmd.ErrOrStderr(), note) })
 			if err != nil {
