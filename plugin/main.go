@@ -97,6 +97,9 @@ func flinkLokiInit(plugin unsafe.Pointer) C.int {
 		inst.output.Store(out)
 		return inst
 	})
+	if !ok {
+		log.Error("can't start: that did not end in time, or met a bug; does a file system hang that an option names?", "waited", initWait)
+	}
 	if !ok || inst == nil {
 		return C.int(output.FLB_ERROR)
 	}
