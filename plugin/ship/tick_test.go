@@ -317,6 +317,7 @@ func TestIntervals(t *testing.T) {
 	list, err := readIntervals([]byte(`
 - {job_id: ` + jobID + `, interval: off}
 - {job_name: nightly .*, interval: 1h, timeout: 2h}
+- {job_name: batch, interval: off}
 - {job_name: ".*", timeout: 30m}
 `))
 	if err != nil {
@@ -329,6 +330,8 @@ func TestIntervals(t *testing.T) {
 		{jobID, "nightly one", enrich.Expectation{Off: true}},
 		{"x", "nightly one", enrich.Expectation{Interval: time.Hour, Timeout: 2 * time.Hour}},
 		{"x", "a nightly one", enrich.Expectation{Timeout: 30 * time.Minute}},
+		{"x", "batch", enrich.Expectation{Off: true}},
+		{"x", "", enrich.Expectation{Off: true}}, // it may be batch
 	} {
 		if got := list.expect(test.id, test.name); got != test.want {
 			t.Errorf("%s %s: got %+v, want %+v", test.id, test.name, got, test.want)
