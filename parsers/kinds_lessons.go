@@ -70,7 +70,8 @@ var lessons = []Kind{
 		Name: "process_ended",
 		Doc:  "The process that writes the log was told to end, and its jobs do not run there any more.",
 		Forms: []Form{
-			{Versions: "1.3-2.3", By: by(environment), Text: "RECEIVED SIGNAL {}: SIG{}. Shutting down as requested."},
+			{Versions: "1.3-2.3", By: by(environment), Text: "RECEIVED SIGNAL 15: SIGTERM. Shutting down as requested."},
+			{Versions: "1.3-2.3", By: by(environment), Text: "RECEIVED SIGNAL 2: SIGINT. Shutting down as requested."},
 			{Versions: "1.5-2.3", By: by(environment), Text: "Shutting {} down with application status {}. Diagnostics {}"},
 		},
 	},

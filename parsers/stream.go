@@ -385,9 +385,11 @@ func (s *stream) addTime(e *Event) {
 	}
 	if t, ok := clock.Instant(s.header.Stamp); ok {
 		e.SetTime(Time, t)
-	} else if isWrapped {
+	}
+	if isWrapped && !e.Has(Time) {
 		e.SetTime(Time, wrapped)
-	} else if !s.origin.Time.IsZero() {
+	}
+	if !s.origin.Time.IsZero() && !e.Has(Time) {
 		e.SetTime(Time, s.origin.Time)
 	}
 }

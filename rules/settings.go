@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -126,7 +127,8 @@ var longer = map[string]string{"agent_window": "agent_silence", "trend_window": 
 
 // checkPairs returns why values that are allowed can't be set together.
 func checkPairs(values map[string]string) error {
-	for window, other := range longer {
+	for _, window := range slices.Sorted(maps.Keys(longer)) {
+		other := longer[window]
 		a, err := model.ParseDuration(values[window])
 		b, err2 := model.ParseDuration(values[other])
 		if err == nil && err2 == nil && a <= b {

@@ -35,7 +35,7 @@ type watched struct {
 	// Ref is the sign since which time runs, none where lines are missing.
 	Ref place
 	// Stopped is the line by which the job does not run, none while it does.
-	Stopped place
+	Stopped place `json:"StoppedAt"`
 	// Savepoint is the savepoint that is being taken, and Paused how long others have taken
 	// since Ref, in ns: the coordinator triggers no checkpoint meanwhile.
 	Savepoint sign
@@ -72,9 +72,11 @@ const (
 	maxSigns = 256
 	// maxRepeats is how often overdue checkpoints are told again.
 	maxRepeats = 3
-	// maxOverdue is how long they are at most, and how long a file is at most thought to
-	// be there that says nothing.
-	maxOverdue = 24 * time.Hour
+	// MaxOverdue is how long they are at most until it is told, and how long a file is at most
+	// thought to be there that says nothing.
+	MaxOverdue = 24 * time.Hour
+	// askAgain is when it is asked again what is expected, where that is not known.
+	askAgain = time.Minute
 	// taskBucket is the time within which one change of a task stands for all.
 	taskBucket = 10 * time.Second
 )
@@ -174,7 +176,7 @@ var waits = []string{
 }
 
 // signOf returns what an event says of its job's checkpoints, 0 for nothing.
-func signOf(e *parsers.Event) signKind {
+func (l *Log) signOf(e *parsers.Event) signKind {
 	switch e.Kind.Name {
 	case "checkpoint_completed":
 		return signCompleted
@@ -194,7 +196,7 @@ func signOf(e *parsers.Event) signKind {
 		switch to := text(e, parsers.ToState); {
 		case to == "RUNNING":
 			return signRunning
-		case isLast(e), to == "SUSPENDED": // it may go on in another JobManager
+		case l.isLast(e), to == "SUSPENDED": // it may go on in another JobManager
 			return signOver
 		}
 		return signStopped
@@ -208,7 +210,7 @@ func (l *Log) watch(e *parsers.Event, p place) {
 	if l.teller.ID == Learner || string(e.Text(parsers.Component)) != "jobmanager" {
 		return
 	}
-	if is := signOf(e); is != 0 {
+	if is := l.signOf(e); is != 0 {
 		if w := l.watchOf(e); w != nil {
 			id, _ := e.Int(parsers.CheckpointID)
 			w.take(sign{p, is, id})
@@ -217,12 +219,17 @@ func (l *Log) watch(e *parsers.Event, p place) {
 			l.state.list(w)
 		}
 	}
+	l.judgeAll(l.file.Last)
+}
+
+// judgeAll judges what is watched in the log, up to a place.
+func (l *Log) judgeAll(until place) {
 	if !l.isReadable() {
 		return
 	}
 	for _, w := range l.watches() {
-		if len(w.Signs) > 0 || w.due < l.file.Last.At {
-			l.judge(w, l.file.Last)
+		if len(w.Signs) > 0 || w.due < until.At {
+			l.judge(w, until)
 		}
 	}
 	l.state.unlist(l.watchIndex)
@@ -306,43 +313,29 @@ func (l *Log) judge(w *watch, until place) {
 	}
 }
 
-// settle takes that a sign may end what is overdue, in this log and in those in which the job
-// was before.
+// settle takes that a sign may end what is overdue: in this log, and in those in which the
+// job was before.
 func (l *Log) settle(w *watch, s sign) {
 	var ended *int64 // by a checkpoint that completed
 	switch s.Is {
 	case signCompleted:
-		if c := l.jobOfWatch(w).find(s.ID); c != nil && c.Savepoint {
+		if c := l.jobOfWatch(w).find(s.ID); c != nil && c.Savepoint || w.Savepoint.ID == s.ID {
 			return
 		}
 		ended = &s.ID
 	case signOver:
-	case signRunning, signEnded:
-		l.closeOthers(w, s)
-		return
 	default:
 		return
 	}
 	l.tellRecovered(w, s.At.At, ended)
-	for _, other := range l.closeOthers(w, s) {
-		l.tellRecovered(other, s.At.At, ended)
+	if left := l.jobOfWatch(w).leftAt(w.Ref); left < s.At.At {
+		return // the job is in another log by now
 	}
-}
-
-// closeOthers notes that a job is not any more in logs in which it was before, and returns
-// the watches there.
-func (l *Log) closeOthers(w *watch, s sign) (closed []*watch) {
 	for _, other := range l.state.watchesOfJob[w.jobIndex()] {
-		if other == w || other.Ref.isZero() || !other.Ref.before(s.At) {
-			continue
-		}
-		closed = append(closed, other)
-		if other.Stopped.isZero() {
-			other.Stopped = s.At
-			l.state.touch(other)
+		if other != w && other.Overdue < s.At.At {
+			l.tellRecovered(other, s.At.At, ended)
 		}
 	}
-	return closed
 }
 
 // takeIn takes in a sign.
@@ -359,8 +352,13 @@ func (l *Log) takeIn(w *watch, s sign) {
 		return
 	case s.Is == signCompleted:
 		// The end of a checkpoint that was triggered before can come behind the job's stop.
-		if c := l.jobOfWatch(w).find(s.ID); c != nil && !c.Triggered.isZero() && w.Stopped.before(c.Triggered) {
-			w.Stopped = place{}
+		if c := l.jobOfWatch(w).find(s.ID); c != nil && !c.Triggered.isZero() {
+			if w.Stopped.before(c.Triggered) {
+				w.Stopped = place{}
+			}
+			if w.Savepoint.At.before(c.Triggered) { // its end was not seen
+				w.Savepoint = sign{}
+			}
 		}
 	case s.Is == signRunning:
 		w.Stopped, w.Savepoint = place{}, sign{}
@@ -392,18 +390,23 @@ func (l *Log) tellOverdue(w *watch, until int64) {
 	}
 	j := l.jobOfWatch(w)
 	x := l.expected(w, j)
+	if x.limit == 0 { // which may be known later
+		w.due = until + int64(askAgain)
+		return
+	}
 	w.due = math.MaxInt64
+	left := j.leftAt(w.Ref)
 	paused := w.Paused
 	if w.Savepoint.Is != 0 { // it may hang as well
 		paused += int64(x.limit)
 	}
-	for ; w.Told <= maxRepeats && x.limit > 0 && x.limit<<w.Told <= maxOverdue; w.Told++ {
+	for ; w.Told <= maxRepeats && x.limit<<w.Told <= MaxOverdue; w.Told++ {
 		at := w.Ref.At + paused + int64(x.limit<<w.Told)
+		if at > left {
+			break
+		}
 		if at >= until {
 			w.due = at
-			return
-		}
-		if j.endedElsewhere(w.Ref, at) {
 			return
 		}
 		if w.Overdue == 0 {
@@ -411,13 +414,40 @@ func (l *Log) tellOverdue(w *watch, until int64) {
 		}
 		l.teller.Emit(l.overdue(w, j, x, at), true)
 	}
+	if c := j.completedElsewhere(w.Ref, w.Overdue); w.Overdue != 0 && c != nil {
+		l.tellRecovered(w, c.Ended.At, &c.ID)
+	}
 }
 
-// endedElsewhere reports whether the job's checkpoints go on in another log.
-func (j *job) endedElsewhere(since place, until int64) bool {
-	return slices.ContainsFunc(j.checkpoints, func(c *checkpoint) bool {
-		return c.Ended.Log != since.Log && c.Ended.At > since.At && c.Ended.At < until
-	})
+// leftAt returns when a job was first seen in another log than that of a place, behind it; the
+// end of time where it was not.
+func (j *job) leftAt(since place) int64 {
+	left := int64(math.MaxInt64)
+	see := func(p place) {
+		if !p.isZero() && p.Log != since.Log && p.At > since.At {
+			left = min(left, p.At)
+		}
+	}
+	for _, p := range j.Runs {
+		see(p)
+	}
+	for _, c := range j.checkpoints {
+		see(c.Triggered)
+		see(c.Ended)
+	}
+	return left
+}
+
+// completedElsewhere returns the first checkpoint that completed in another log than that of
+// a place, behind a time; nil for none.
+func (j *job) completedElsewhere(since place, after int64) (first *checkpoint) {
+	for _, c := range j.checkpoints {
+		isOne := c.End == completed && !c.Savepoint && c.Ended.Log != since.Log && c.Ended.At > max(after, since.At)
+		if isOne && (first == nil || c.Ended.At < first.Ended.At) {
+			first = c
+		}
+	}
+	return first
 }
 
 // made returns an event that is made of a watch.

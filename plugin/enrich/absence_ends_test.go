@@ -268,3 +268,132 @@ func TestAbsence_order(t *testing.T) {
 		}
 	}
 }
+
+// takenOver is a job whose JobManager was killed without a word, and that runs in another
+// one, whose log is read from then on. It returns where the first log ends.
+func takenOver(t *testing.T) (a *absenceTest, first int64) {
+	t.Helper()
+	a = newAbsenceTest(t, "UTC")
+	a.started(12, time.Minute)
+	a.read()
+	a.wait(10 * time.Second)
+	first, a.file, a.offset = a.offset, "/log/jobmanager-2.log", 0
+	a.process()
+	a.jobState(hangingJob, "CREATED", "RUNNING")
+	a.read()
+	return a, first
+}
+
+// TestAbsence_standby: what a JobManager says that a job has left says nothing of the job.
+func TestAbsence_standby(t *testing.T) {
+	for what, write := range map[string]func(*absenceTest){
+		"it is started anew":     func(a *absenceTest) { a.process() },
+		"it gives the job up":    func(a *absenceTest) { a.jobState(hangingJob, "RUNNING", "SUSPENDED") },
+		"it says something else": func(a *absenceTest) { a.other() },
+	} {
+		for _, isTold := range []bool{false, true} {
+			a, first := takenOver(t)
+			if isTold {
+				a.ticks(12 * time.Minute)
+			} else {
+				a.wait(20 * time.Second)
+			}
+			second := a.offset
+			a.file, a.offset = "/log/jobmanager.log", first
+			write(a)
+			a.read()
+			a.file, a.offset = "/log/jobmanager-2.log", second
+			a.ticks(20 * time.Minute)
+			want := []string{"10:23:10 overdue fef6 after 660000 ms, repeat 0, every 60000 ms observed, last "}
+			if isTold {
+				want = append(want, "10:34:10 overdue fef6 after 1320000 ms, repeat 1, every 60000 ms observed, last ")
+			}
+			if !slices.Equal(a.told, want) {
+				t.Errorf("%s, told before %v: told %q", what, isTold, a.told)
+			}
+		}
+	}
+}
+
+// TestAbsence_twoLogs: in whichever order two logs of a job are read, the same is told.
+func TestAbsence_twoLogs(t *testing.T) {
+	var want []string
+	for _, swap := range []bool{false, true} {
+		a := newAbsenceTest(t, "UTC")
+		a.started(12, time.Minute)
+		a.read()
+		at := a.offset
+		a.wait(20 * time.Minute)
+		a.other()
+		first := a.lines
+		a.lines = nil
+		a.wait(time.Minute)
+		a.process()
+		a.jobState(hangingJob, "CREATED", "RUNNING")
+		a.checkpoints(1, time.Minute)
+		second := a.lines
+		for i := range 2 {
+			if (i == 0) != swap {
+				a.file = "/log/jobmanager.log"
+				a.chunk(at, first)
+			} else {
+				a.file = "/log/jobmanager-2.log"
+				a.chunk(0, second)
+			}
+		}
+		if want == nil {
+			want = a.told
+		}
+		if !slices.Equal(a.told, want) || len(want) != 2 {
+			t.Errorf("told %q, the other way round %q", a.told, want)
+		}
+	}
+}
+
+// TestAbsence_newRun: a line that begins another run of the job tells the same of the time
+// before it as ticks do.
+func TestAbsence_newRun(t *testing.T) {
+	for _, hasTicks := range []bool{true, false} {
+		a := newAbsenceTest(t, "UTC")
+		a.started(12, time.Minute)
+		a.read()
+		if hasTicks {
+			a.ticks(20 * time.Minute)
+		} else {
+			a.wait(20 * time.Minute)
+		}
+		a.process()
+		a.id = 0
+		a.checkpoints(1, time.Minute)
+		a.read()
+		a.expect(hangs, "10:32:00 recovered fef6 by  after 540000 ms")
+	}
+}
+
+// TestAbsence_canceled14: up to Flink 1.12 a graph is canceled for good, and up to 1.4 no
+// other line says so.
+func TestAbsence_canceled14(t *testing.T) {
+	a := newAbsenceTest(t, "UTC")
+	a.write("jobmanager.JobManager", " Starting JobManager (Version: 1.4.2, Rev:ee9027e, Date:14.02.2018 @ 14:40:41 UTC)")
+	a.jobState(hangingJob, "CREATED", "RUNNING")
+	a.checkpoints(12, time.Minute)
+	a.read()
+	a.ticks(13 * time.Minute)
+	a.jobState(hangingJob, "RUNNING", "CANCELLING")
+	a.jobState(hangingJob, "CANCELLING", "CANCELED")
+	a.read()
+	a.expect(hangs, "10:25:00 recovered fef6 by  after 120000 ms")
+}
+
+// TestAbsence_savepointUnseen: a savepoint whose end no line tells does not make the agent
+// patient for ever.
+func TestAbsence_savepointUnseen(t *testing.T) {
+	a := newAbsenceTest(t, "UTC")
+	a.started(12, time.Minute)
+	a.id++
+	a.trigger(hangingJob, a.id, "SAVEPOINT")
+	a.checkpoints(60, time.Minute)
+	a.read()
+	a.ticks(13 * time.Minute)
+	a.expect("11:23:00 overdue fef6 after 660000 ms, repeat 0, every 60000 ms observed, last 73")
+}

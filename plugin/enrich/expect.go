@@ -74,7 +74,7 @@ func (l *Log) expected(w *watch, j *job) (x expected) {
 	default:
 		x.timeout = max(cmp.Or(timeout, defaultTimeout), seen.longest)
 	}
-	if x.interval > maxOverdue || x.timeout > maxOverdue {
+	if x.interval > MaxOverdue || x.timeout > MaxOverdue {
 		return expected{}
 	}
 	x.limit = max(3*x.interval, x.timeout+x.interval, minLimit)

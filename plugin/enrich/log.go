@@ -321,6 +321,9 @@ func (l *Log) Event(e *parsers.Event) {
 		l.addJob(e, p)
 	default:
 		isJobManager = true
+		// The line may begin another run of a job: what was overdue before it is told by the
+		// time before it.
+		l.judgeAll(place{Log: p.Log, Gen: p.Gen, Pos: p.Pos - 1, At: p.At})
 		l.learnAttempt(e, p)
 		l.addAttempt(e, p)
 	}

@@ -2,6 +2,7 @@ package enrich
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,8 +25,10 @@ type job struct {
 	// State is its last state, and Changed the line that says so.
 	State   string `json:",omitempty"`
 	Changed place
-	// Over is the line that says that its run has ended.
+	// Over is the line that says that its run has ended, and Runs are those that say that it
+	// is RUNNING, which may be in several logs.
 	Over place
+	Runs []place `json:",omitempty"`
 	// Before is what is left of the checkpoints that were forgotten.
 	Before past
 
@@ -84,7 +87,7 @@ func (j *job) gone(s *State) {
 	}
 }
 
-func (j *job) size() int        { return 300 + len(j.Name) + 8*len(j.checkpoints) }
+func (j *job) size() int        { return 300 + len(j.Name) + 8*len(j.checkpoints) + 60*len(j.Runs) }
 func (c *checkpoint) size() int { return 500 + len(c.Type) + c.story.size() }
 func (c *checkpoint) added(s *State) {
 	c.job = obtain[*job](s, "job", []byte(c.Cluster), []byte(c.JobKey))
@@ -150,6 +153,9 @@ func (j *job) find(id int64) *checkpoint {
 
 // maxCheckpoints bounds the checkpoints of a job that are remembered one by one.
 const maxCheckpoints = 128
+
+// maxRuns bounds the lines that say that a job is RUNNING.
+const maxRuns = 16
 
 // zeroID is the job id that Flink gives to jobs in application mode with high
 // availability.
@@ -241,12 +247,17 @@ func (j *job) name(e *parsers.Event, p place) {
 // terminal are the states of a job that can be its last.
 var terminal = []string{"FINISHED", "CANCELED", "FAILED"}
 
-// isLast reports whether a job's change of state is its last. The adaptive scheduler cancels
-// the job's graph whenever it restarts: a CANCELED counts where it is no graph's, which has
-// a state before.
-func isLast(e *parsers.Event) bool {
+// isLast reports whether a job's change of state is its last. The adaptive scheduler, from
+// Flink 1.13 on, cancels the job's graph whenever it restarts: a CANCELED counts where it is
+// no graph's, which has a state before.
+func (l *Log) isLast(e *parsers.Event) bool {
 	to := text(e, parsers.ToState)
-	return slices.Contains(terminal, to) && (to != "CANCELED" || !e.Has(parsers.FromState))
+	if to == "CANCELED" && e.Has(parsers.FromState) {
+		var major, minor int
+		_, err := fmt.Sscanf(l.facts.Version, "%d.%d.", &major, &minor)
+		return err == nil && major == 1 && minor < 13
+	}
+	return slices.Contains(terminal, to)
 }
 
 // jobChanged takes a job's change of state. Up to Flink 1.13 no line says what becomes of
@@ -273,8 +284,11 @@ func (l *Log) jobChanged(e *parsers.Event, p place) {
 	if j.Changed.notAfter(p) {
 		j.State, j.Changed = to, p
 	}
-	if isLast(e) && j.Over.notAfter(p) {
+	if l.isLast(e) && j.Over.notAfter(p) {
 		j.Over = p
+	}
+	if to == "RUNNING" && !p.before(j.RunAt) && !slices.Contains(j.Runs, p) {
+		j.Runs = append(j.Runs[max(0, len(j.Runs)+1-maxRuns):], p)
 	}
 	l.state.touch(j)
 }

@@ -29,11 +29,11 @@ func (p *Pass) Tick(t Tick) {
 	for _, f := range ownFacts[*readFile](p, "file") {
 		key := strings.TrimPrefix(f.held.key, p.ownPrefix("file"))
 		silent := t.At.Sub(time.Unix(0, f.ReadOn))
-		if f.ReadOn == 0 || silent >= maxOverdue || t.Pending(f.Tag) {
+		if f.ReadOn == 0 || silent >= MaxOverdue || t.Pending(f.Tag) {
 			continue
 		}
 		t.Owner(f.Owner)
-		isLive, isRemoved := f.isLive(), p.isRemoved(f, key, t)
+		isLive := f.isLive()
 		at := place{Log: hashName(key), Gen: f.Gen, Pos: math.MaxInt64, At: t.At.Add(-live).UnixNano()}
 		p.tickStories(f, at, t.At, silent)
 		for _, l := range logs[key] {
@@ -43,7 +43,9 @@ func (p *Pass) Tick(t Tick) {
 			case silent >= storyTime:
 				l.changed = p.sumStalls(l.facts, place{}, true, false) || l.changed
 			}
-			for _, w := range l.watches() {
+			watches := l.watches()
+			isRemoved := len(watches) > 0 && p.isRemoved(f, key, t)
+			for _, w := range watches {
 				switch {
 				case w.File != key:
 				case isRemoved:
@@ -85,7 +87,7 @@ func (p *Pass) isRemoved(f *readFile, key string, t Tick) bool {
 // abandon ends the watch of a job whose log is removed.
 func (l *Log) abandon(w *watch, at time.Time) {
 	l.tellRecovered(w, at.UnixNano(), nil)
-	w.watched = watched{}
+	w.watched, w.Signs = watched{}, nil
 	l.state.touch(w)
 }
 

@@ -39,6 +39,9 @@ type circuits struct {
 	byTenant map[string]*circuit
 }
 
+// maxCircuits bounds the tenants, whose names others give.
+const maxCircuits = 10_000
+
 func (c *circuits) enter(tenant string) (probe, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +59,7 @@ func (c *circuits) leave(tenant string, probe, reached bool) (changed bool) {
 	case its == nil && reached:
 		return false
 	case its == nil:
-		if c.byTenant == nil {
+		if c.byTenant == nil || len(c.byTenant) == maxCircuits {
 			c.byTenant = map[string]*circuit{}
 		}
 		its = &circuit{}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"sync"
@@ -89,25 +90,31 @@ func OpenDeadLetters(path string, maxBytes int64) (*DeadLetters, error) {
 	return d, d.open()
 }
 
-func (d *DeadLetters) open() (err error) {
-	d.file, err = os.OpenFile(d.path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
-	return err
+// open opens the file in place of the one that is open, if any.
+func (d *DeadLetters) open() error {
+	file, err := os.OpenFile(d.path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if d.file != nil {
+		_ = d.file.Close() // each letter in it is on the disk
+	}
+	d.file = file
+	return nil
 }
 
 // size returns how large the file is, which is opened again where its path is not its own
 // any more.
 func (d *DeadLetters) size() (int64, error) {
+	if info, err := d.file.Stat(); err == nil {
+		if now, err := os.Stat(d.path); err == nil && os.SameFile(info, now) {
+			return info.Size(), nil
+		}
+	}
+	if err := d.open(); err != nil {
+		return 0, err
+	}
 	info, err := d.file.Stat()
-	if err != nil {
-		return 0, err
-	}
-	if now, err := os.Stat(d.path); err == nil && os.SameFile(info, now) {
-		return info.Size(), nil
-	}
-	if err := errors.Join(d.file.Close(), d.open()); err != nil {
-		return 0, err
-	}
-	info, err = d.file.Stat()
 	if err != nil {
 		return 0, err
 	}
@@ -147,14 +154,11 @@ func (d *DeadLetters) Write(letters ...DeadLetter) error {
 }
 
 func (d *DeadLetters) rotate() error {
-	if err := d.file.Close(); err != nil {
-		return err
-	}
 	for i := keptDeadLetters - 1; i > 0; i-- {
 		_ = os.Rename(d.path+"."+strconv.Itoa(i), d.path+"."+strconv.Itoa(i+1)) // there may be none
 	}
-	if err := os.Rename(d.path, d.path+".1"); err != nil {
-		return errors.Join(err, d.open())
+	if err := os.Rename(d.path, d.path+".1"); err != nil && !errors.Is(err, fs.ErrNotExist) { // another has done so
+		return err
 	}
 	return d.open()
 }

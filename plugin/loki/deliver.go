@@ -44,7 +44,7 @@ func (d *Delivery) Mended() int64 { return d.mendings.Load() }
 // Deliver brings a stored request to Loki. nil means that each entry of it is in Loki, or
 // was handed to Dead. After an error, which is Loki's, the network's or ctx's, some may
 // be: delivering the same request again changes nothing of them.
-func (d *Delivery) Deliver(ctx context.Context, stored []byte) error {
+func (d *Delivery) Deliver(ctx context.Context, stored []byte) (err error) {
 	body, tenant, err := PushBody(stored)
 	if err != nil {
 		return err
@@ -53,21 +53,24 @@ func (d *Delivery) Deliver(ctx context.Context, stored []byte) error {
 	if !ok {
 		return ErrOpen
 	}
-	err = d.deliver(ctx, stored, body, tenant, probe)
-	reached := true
-	if err != nil && !errors.Is(err, context.Canceled) { // else the output is closed
-		var status *StatusError
-		reached = errors.As(err, &status) && !status.isTransient()
-	}
-	if d.circuits.leave(tenant, probe, reached) {
-		if reached {
+	reached := false
+	defer func() { // after a panic as well
+		switch changed := d.circuits.leave(tenant, probe, reached); {
+		case changed && reached:
 			d.Log.Info("loki is reachable again", "tenant", tenant)
-		} else {
+		case changed:
 			d.Log.Warn("loki is not reachable; until it is, one push at a time tries", "tenant", tenant, "err", err)
 		}
-	}
+	}()
+	err = d.deliver(ctx, stored, body, tenant, probe)
+	var status *StatusError
+	reached = err == nil || errors.Is(err, context.Canceled) || // the output is closed
+		errors.Is(err, errNotPutAway) || errors.As(err, &status) && !status.isTransient()
 	return err
 }
+
+// errNotPutAway is that of a disk: Loki has answered.
+var errNotPutAway = errors.New("an entry that loki refuses can't be put away")
 
 func (d *Delivery) deliver(ctx context.Context, stored, body []byte, tenant string, probe bool) error {
 	if d.settled.has(stored) {
@@ -168,7 +171,7 @@ func (s *settled) has(stored []byte) bool {
 // a shortened form besides.
 func (d *Delivery) bury(ctx context.Context, r *Request, refused *StatusError) error {
 	if err := d.Dead(fmt.Sprintf("%d %s", refused.Status, refused.Body), r); err != nil {
-		return fmt.Errorf("an entry that loki refuses can't be put away: %w", err)
+		return fmt.Errorf("%w: %w", errNotPutAway, err)
 	}
 	const shortLine = 4 << 10
 	e := r.Entries[0]

@@ -359,3 +359,46 @@ func TestDeadLetters_shared(t *testing.T) {
 		t.Errorf("a device: %v", err)
 	}
 }
+
+// TestStatusError_isRefusal: streams that Loki names may have any words in their labels.
+func TestStatusError_isRefusal(t *testing.T) {
+	for text, want := range map[string]bool{
+		`entry for stream '{event="e", job_name="Count per tenant id"}' has timestamp too new: 2036-01-01T00:00:00Z`: true,
+		`stream '{job_name="no org id"}' has too many structured metadata labels: '2', limit: '1'`:                   true,
+		"for reasons unknown":        true,
+		"tenant ID is '../a' not ok": false,
+		"multiple org IDs present":   false,
+	} {
+		if got := (&StatusError{Status: 400, Body: text}).isRefusal(); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
+// TestDeliver_circuit: a bug, and a disk that takes no dead letter, leave no circuit open or
+// taken.
+func TestDeliver_circuit(t *testing.T) {
+	status := 503
+	d, _ := before(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte("no"))
+	})
+	one := &Request{Labels: labels, Entries: []Entry{entry("a", 0)}}
+	if deliver(t, d, one) == nil || len(d.circuits.byTenant) != 1 {
+		t.Error("no circuit is open")
+	}
+	status = 400
+	d.Dead = func(string, *Request) error { panic("a bug") }
+	func() {
+		defer func() { _ = recover() }()
+		_ = deliver(t, d, one) // the one that tries
+	}()
+	d.Dead = func(string, *Request) error { return os.ErrPermission }
+	if err := deliver(t, d, one); !errors.Is(err, os.ErrPermission) || len(d.circuits.byTenant) != 0 {
+		t.Errorf("%v: %d circuits are open", err, len(d.circuits.byTenant))
+	}
+	status = 204
+	if err := deliver(t, d, one); err != nil {
+		t.Error(err)
+	}
+}

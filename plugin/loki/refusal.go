@@ -24,12 +24,12 @@ var (
 	labelFault    = regexp.MustCompile(`label names; limit|label name too long|label value too long|duplicate label name|couldn't parse labels|Maximum active stream limit`)
 )
 
-// An answer 400 that says these is not about entries: TLS is spoken at the other end, or the
-// tenant is none.
-var onTheWay = regexp.MustCompile(`(?i)HTTP request (was sent )?to (an )?HTTPS|tenant ID|org ID`)
+// An answer 400 that begins with these is not about entries: TLS is spoken at the other end, or
+// the tenant is none. Streams, which Loki names, may have such words in their labels.
+var onTheWay = regexp.MustCompile(`(?i)^(client sent an HTTP request to an HTTPS server|tenant ID|multiple org IDs|no org ID)`)
 
 // An answer 422 that says one of these can be about entries.
-var aboutEntries = regexp.MustCompile(`(?i)entr(y|ies)|stream|label|timestamp|metadata|line`)
+var aboutEntries = regexp.MustCompile(`(?i)\b(entry|entries|streams?|labels?|timestamp|structured metadata)\b`)
 
 // adjustedMark is put behind a line whose entry could not be stored under its own time.
 const adjustedMark = " time_adjusted=true"

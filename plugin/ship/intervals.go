@@ -89,7 +89,9 @@ func (i *interval) prepare() (err error) {
 	} else if i.expect.Interval, err = read("interval", i.Interval); err != nil {
 		return fmt.Errorf("%w, or off", err)
 	}
-	i.expect.Timeout, err = read("timeout", i.Timeout)
+	if i.expect.Timeout, err = read("timeout", i.Timeout); err == nil && max(3*i.expect.Interval, i.expect.Interval+i.expect.Timeout) > enrich.MaxOverdue {
+		err = fmt.Errorf("what is overdue for more than %v is not told: give an interval of 8h or less, or off", enrich.MaxOverdue)
+	}
 	return err
 }
 

@@ -137,7 +137,7 @@ func (o *Output) Flush(tag string, chunk []byte, read func()) (result Result) {
 		switch failed := o.delivery.Deliver(ctx, request); {
 		case failed == nil:
 			o.kept.journal.Delivered(fingerprint, i)
-		case loki.IsAnswer(failed): // which may be about this stream or tenant only
+		case loki.IsAnswer(failed), errors.Is(failed, loki.ErrOpen): // which may be about this stream or tenant only
 			err = failed
 		default:
 			o.logRefusal(tag, failed)

@@ -80,10 +80,16 @@ func TestFlush_malformed(t *testing.T) {
 	if err != nil || len(got) != 1 || !bytes.Equal(got[0], []byte{0xc1, 0xc1, 0xc1}) {
 		t.Errorf("dead letters %x, %v", got, err)
 	}
-	if err := o.dead.file.Close(); err != nil { // a disk that fails
+	if err := os.RemoveAll(filepath.Dir(dead)); err != nil { // a disk that fails
 		t.Fatal(err)
 	}
 	if flush(o, "t", append(bytes.Clone(c), makeChunk(expired(3))...)) != Retry {
 		t.Error("what can't be put away is let go")
+	}
+	if err := os.Mkdir(filepath.Dir(dead), 0o700); err != nil { // and is mended
+		t.Fatal(err)
+	}
+	if flush(o, "t", append(bytes.Clone(c), makeChunk(expired(3))...)) != OK {
+		t.Error("not put away")
 	}
 }

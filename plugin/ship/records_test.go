@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tinylib/msgp/msgp"
 
@@ -237,4 +238,18 @@ func TestFlush_metrics(t *testing.T) {
 	expectLines(t, fakeConfig{"metrics": "+own +Status.JVM.*"}, c, load, restarts, own)
 	expectLines(t, fakeConfig{"metrics": "*"}, c, load, restarts, own)
 	expectLines(t, fakeConfig{"metrics": "*", "kinds": "default,-metric_reported"}, c)
+}
+
+// TestFlush_year: a time that is none gives an event its record's, the same whenever it is
+// rendered.
+func TestFlush_year(t *testing.T) {
+	for _, year := range []string{"9999", "2262", "1677"} {
+		loki := fakeloki.New(fakeloki.Config{})
+		if flush(newOutput(t, loki, io.Discard, nil), "t", makeChunk(year+expired(7)[4:])) != OK {
+			t.Fatal("not delivered")
+		}
+		if e := loki.Entries(); len(e) != 1 || !e[0].Time.Equal(now) || !strings.Contains(e[0].Line, "time="+now.UTC().Format(time.RFC3339)) {
+			t.Errorf("%s: %v", year, e)
+		}
+	}
 }

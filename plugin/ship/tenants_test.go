@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -163,4 +165,36 @@ func TestTenants_retryAfterRestart(t *testing.T) {
 		t.Fatal(r)
 	}
 	expectTenants(t, loki, "a:0", "b:1", "default:2")
+}
+
+// TestTenants_open: while one push tries whether Loki takes a tenant's again, the requests of
+// other tenants in the same chunk are made.
+func TestTenants_open(t *testing.T) {
+	tries := make(chan struct{}, 100)
+	quiet := make(chan struct{}, 100)
+	hold := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Scope-OrgID") == "quiet" {
+			quiet <- struct{}{}
+			w.WriteHeader(204)
+			return
+		}
+		if tries <- struct{}{}; len(tries) > 1 {
+			<-hold
+		}
+		w.WriteHeader(429)
+	}))
+	defer server.Close()
+	o := newOutput(t, fakeloki.New(fakeloki.Config{}), io.Discard, fakeConfig{"tenant_id_key": "kubernetes.labels.team", "url": server.URL})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer close(hold)
+	flush(o, "t", ofTeam(t, nil, expired(1), "noisy"))
+	wg.Go(func() { flush(o, "t", ofTeam(t, nil, expired(2), "noisy")) })
+	for len(tries) < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	if flush(o, "t", ofTeam(t, ofTeam(t, nil, expired(3), "noisy"), expired(4), "quiet")) != Retry || len(quiet) != 1 {
+		t.Errorf("%d pushes of the quiet tenant", len(quiet))
+	}
 }

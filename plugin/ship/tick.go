@@ -41,32 +41,37 @@ func (t *ticks) next(at time.Time) bool {
 	return at.Sub(t.since) >= settling
 }
 
-// maxLook is how long a file system may take to say whether a file is there.
+// maxLook is how long file systems may take, in one tick, to say whether files are there.
 const maxLook = time.Second
 
 // look finds out whether files are there.
 type look struct {
-	stat func(name string) (os.FileInfo, error) // os.Stat
-	busy atomic.Bool
+	stat  func(name string) (os.FileInfo, error) // os.Stat
+	busy  atomic.Bool
+	until time.Time // of the present tick
 }
+
+// begin begins a tick.
+func (l *look) begin() { l.until = time.Now().Add(maxLook) }
 
 // exists reports whether there is a file of a name. It says so as well while a file system
 // hangs, as one of a network can: that is not asked again until it has answered.
 func (l *look) exists(name string) bool {
-	if !l.busy.CompareAndSwap(false, true) {
+	left := time.Until(l.until)
+	if left <= 0 || !l.busy.CompareAndSwap(false, true) {
 		return true
 	}
 	there := make(chan bool, 1)
 	go func() {
+		defer l.busy.Store(false)
 		defer func() { _ = recover() }()
 		_, err := l.stat(name)
-		l.busy.Store(false)
 		there <- !errors.Is(err, fs.ErrNotExist)
 	}()
 	select {
 	case is := <-there:
 		return is
-	case <-time.After(maxLook):
+	case <-time.After(left):
 		return true
 	}
 }
@@ -89,6 +94,7 @@ func (o *Output) tick(pass *enrich.Pass, batch *loki.Batch, chunk []byte) {
 		return
 	}
 	if isSettled, delay := o.ticks.next(at), o.now().Sub(at); isSettled && delay.Abs() <= maxDelay {
+		o.look.begin()
 		pass.Tick(enrich.Tick{
 			At:      at,
 			Pending: func(tag string) bool { return o.kept.journal.Pending(o.renderer, tag) },

@@ -136,16 +136,22 @@ func TestLook(t *testing.T) {
 		return os.Stat(name)
 	}}
 	dir := t.TempDir()
+	l.begin()
 	if !l.exists(dir) || l.exists(filepath.Join(dir, "no file")) {
 		t.Error("wrong")
 	}
 	if !l.exists("/mnt/hangs") || !l.exists(filepath.Join(dir, "no file")) {
 		t.Error("gone, as a file system hangs")
 	}
+	l.begin()
+	if !l.exists(filepath.Join(dir, "no file")) {
+		t.Error("asked again while it hangs")
+	}
 	close(hang)
 	for l.busy.Load() {
 		time.Sleep(time.Millisecond)
 	}
+	l.begin()
 	if l.exists(filepath.Join(dir, "no file")) {
 		t.Error("wrong once it does not hang any more")
 	}
@@ -344,6 +350,7 @@ func TestIntervals(t *testing.T) {
 		"- {job_name: a}":                "^entry 1: it says nothing: give interval, timeout or both$",
 		"- {job_name: (, interval: 1m}":  "^entry 1: job_name: ",
 		"- {job_name: a, interval: 5}":   `^entry 1: interval "5": give a duration like 90s or 1h30m, or off$`,
+		"- {job_name: a, interval: 9h}":  `^entry 1: what is overdue for more than 24h0m0s is not told: give an interval of 8h or less, or off$`,
 		"- {job_name: a, timeout: -5s}":  `^entry 1: timeout "-5s": give a duration`,
 		"- {job_name: a, intervals: 5s}": "(?s)^it is a list of job_name or job_id, interval and timeout: .*intervals",
 		"job_name: a":                    "(?s)^it is a list of ",
