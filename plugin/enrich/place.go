@@ -34,8 +34,13 @@ func (p place) notAfter(q place) bool { return !q.before(p) }
 // toldBy reports whether p is a line, and not behind q's: what it told is known there.
 func (p place) toldBy(q place) bool { return !p.isZero() && p.notAfter(q) }
 
-// msSince returns the time from q to p.
-func (p place) msSince(q place) float64 { return float64(p.At-q.At) / 1e6 }
+// msSince returns the time from q to p, negative where one of the two has none.
+func (p place) msSince(q place) float64 {
+	if p.At == 0 || q.At == 0 {
+		return -1
+	}
+	return float64(p.At-q.At) / 1e6
+}
 
 // earliest sets p to q where that is earlier, or p is none.
 func (p *place) earliest(q place) {

@@ -42,7 +42,7 @@ func (l *Log) snapshotFinished(e *parsers.Event, p place) {
 			continue
 		}
 		if l.isWhole(s.Started) {
-			e.SetNumber(parsers.DurationMs, p.msSince(s.Started))
+			setMs(e, parsers.DurationMs, p.msSince(s.Started))
 			if s.Checkpoint > 0 {
 				fillInt(e, parsers.CheckpointID, int(s.Checkpoint))
 			}
@@ -68,7 +68,7 @@ func (l *Log) flushFinished(e *parsers.Event, p place) {
 	}
 	for _, f := range slices.Backward(l.facts.Flushes) {
 		if f.Job == id && f.Started.before(p) && l.isWhole(f.Started) {
-			e.SetNumber(parsers.DurationMs, p.msSince(f.Started))
+			setMs(e, parsers.DurationMs, p.msSince(f.Started))
 			return
 		}
 	}

@@ -307,6 +307,10 @@ func (p *Pass) summary(c *checkpoint, at time.Time) *parsers.Event {
 		at = time.Unix(0, c.Counted.At)
 	}
 	e := summaryKind.Made("jobmanager", "WARN", at)
+	hasTime := c.Counted.At != 0 // a log may have none
+	if !hasTime {
+		e.Drop(parsers.Time)
+	}
 	fill(e, parsers.Cluster, c.Cluster)
 	fill(e, parsers.JobID, c.Job)
 	fill(e, parsers.JobName, c.JobName)
@@ -318,7 +322,9 @@ func (p *Pass) summary(c *checkpoint, at time.Time) *parsers.Event {
 	if c.TriggerTime != 0 {
 		e.SetInt(parsers.TriggerTime, c.TriggerTime)
 	}
-	e.SetInt(parsers.FailureTime, c.Counted.At/int64(time.Millisecond))
+	if hasTime {
+		e.SetInt(parsers.FailureTime, c.Counted.At/int64(time.Millisecond))
+	}
 	fill(e, parsers.FailureKey, c.failureKey(latest))
 	cause := cmp.Or(endNames[c.End], "failed")
 	fill(e, parsers.FailureCause, cause)
@@ -331,7 +337,9 @@ func (p *Pass) summary(c *checkpoint, at time.Time) *parsers.Event {
 
 	if c.Past.HasFailures {
 		e.SetInt(parsers.FailuresInARow, c.Past.Failures)
-		message += fmt.Sprintf(", %d in a row", c.Past.Failures)
+		if c.Past.Failures > 1 {
+			message += fmt.Sprintf(", %d in a row", c.Past.Failures)
+		}
 	}
 	if c.Past.HasCompleted {
 		e.SetInt(parsers.LastCompletedID, c.Past.Completed)

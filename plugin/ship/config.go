@@ -232,11 +232,11 @@ var Options = []Option{
 		set:  setTimeout,
 	}, {
 		Name: "max_procs", Default: "2", Unit: "number", local: true,
-		Help: "How many cores the plugin may use at a time; of several outputs the highest number counts. `GOMAXPROCS` in the environment goes before.",
+		Help: "How many cores the plugin may use at a time; of several outputs the highest number counts. `GOMAXPROCS` in the environment takes precedence.",
 		set:  setMaxProcs,
 	}, {
 		Name: "memory_limit", Default: "256MB", Unit: "bytes", local: true,
-		Help: "From here on the plugin collects garbage at all costs; it is no bound on what it needs. The highest of several outputs counts. `GOMEMLIMIT` in the environment goes before.",
+		Help: "From here on the plugin collects garbage at all costs; it is no bound on what it needs. The highest of several outputs counts. `GOMEMLIMIT` in the environment takes precedence.",
 		set:  setMemoryLimit,
 	}, {
 		Name: "plugin_log_level", Default: "info", Unit: "`error`, `warn`, `info` or `debug`", local: true,

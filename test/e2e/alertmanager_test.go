@@ -182,7 +182,7 @@ func TestAlertmanager(t *testing.T) {
 		// Checkpoint 3 was declined, 4 is complete.
 		{
 			"declined", "2.3.0/declined/jobmanager.log", 286, "FlinkCheckpointFailed",
-			"Checkpoint 3 of job orders declining (5a9c33f6f8742709b0190115e8e7a4e3) in declined failed (declined); slow: ",
+			"Checkpoint 3 of job orders declining (5a9c33f6f8742709b0190115e8e7a4e3) in declined failed (declined) by ",
 			"Last good checkpoint: 2.",
 		},
 		// Nine failures are one ticket.

@@ -53,7 +53,8 @@ are in the words of "promtool test rules", with input_logs in place of input_ser
 
 It works for rules of your own as well. Each test sees its own lines only. The Loki is
 one that is started from a program (--loki-bin) and ended, or one that runs (--loki-url),
-in which the tests' streams have a label ` + "rules_test" + `.`,
+in which the tests' streams have a label ` + "rules_test" + `. It must be one for tests: what they store
+there has present times, and a ruler with these rules would raise their alerts.`,
 		Example: `  flink-loki rules test --loki-bin /usr/bin/loki rules/tests/*.yaml
   flink-loki rules test --loki-url http://localhost:3100 --tenant test my-tests.yaml`,
 		Args: cobra.MinimumNArgs(1),

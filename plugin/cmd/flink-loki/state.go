@@ -149,6 +149,7 @@ func showCommand() *cobra.Command {
 				return err
 			}
 			for key, value := range state.Each {
+				key = strings.ReplaceAll(key, "\x00", `\0`) // which grep would take for the sign of a binary
 				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", key, value); err != nil {
 					return err
 				}
