@@ -328,7 +328,11 @@ func (l *Log) settle(w *watch, s sign) {
 		return
 	}
 	l.tellRecovered(w, s.At.At, ended)
-	if left := l.jobOfWatch(w).leftAt(w.Ref); left < s.At.At {
+	since := w.Ref
+	if since.isZero() {
+		since = s.At
+	}
+	if isGone := s.Is == signOver && !w.Stopped.isZero(); isGone || l.leftAt(l.jobOfWatch(w), since) < s.At.At {
 		return // the job is in another log by now
 	}
 	for _, other := range l.state.watchesOfJob[w.jobIndex()] {
@@ -395,7 +399,7 @@ func (l *Log) tellOverdue(w *watch, until int64) {
 		return
 	}
 	w.due = math.MaxInt64
-	left := j.leftAt(w.Ref)
+	left := l.leftAt(j, w.Ref)
 	paused := w.Paused
 	if w.Savepoint.Is != 0 { // it may hang as well
 		paused += int64(x.limit)
@@ -414,17 +418,27 @@ func (l *Log) tellOverdue(w *watch, until int64) {
 		}
 		l.teller.Emit(l.overdue(w, j, x, at), true)
 	}
-	if c := j.completedElsewhere(w.Ref, w.Overdue); w.Overdue != 0 && c != nil {
-		l.tellRecovered(w, c.Ended.At, &c.ID)
+	if w.Overdue != 0 {
+		l.settleElsewhere(w, j)
 	}
+}
+
+// isOther reports whether a line stands in another log than one before it, which may be in
+// another file of the same log.
+func (s *State) isOther(p, before place) bool {
+	if p.isZero() || p.Log == before.Log || p.At <= before.At {
+		return false
+	}
+	name, isKnown := s.logOf[p.Log]
+	return !isKnown || name != s.logOf[before.Log]
 }
 
 // leftAt returns when a job was first seen in another log than that of a place, behind it; the
 // end of time where it was not.
-func (j *job) leftAt(since place) int64 {
+func (l *Log) leftAt(j *job, since place) int64 {
 	left := int64(math.MaxInt64)
 	see := func(p place) {
-		if !p.isZero() && p.Log != since.Log && p.At > since.At {
+		if l.state.isOther(p, since) {
 			left = min(left, p.At)
 		}
 	}
@@ -433,21 +447,29 @@ func (j *job) leftAt(since place) int64 {
 	}
 	for _, c := range j.checkpoints {
 		see(c.Triggered)
-		see(c.Ended)
+		if c.End == completed { // other ends may be told by a JobManager that gives the job up
+			see(c.Ended)
+		}
 	}
 	return left
 }
 
-// completedElsewhere returns the first checkpoint that completed in another log than that of
-// a place, behind a time; nil for none.
-func (j *job) completedElsewhere(since place, after int64) (first *checkpoint) {
+// settleElsewhere tells that what is overdue in a log has ended in another, by lines that were
+// read before.
+func (l *Log) settleElsewhere(w *watch, j *job) {
+	end := place{At: math.MaxInt64}
+	var ended *int64
 	for _, c := range j.checkpoints {
-		isOne := c.End == completed && !c.Savepoint && c.Ended.Log != since.Log && c.Ended.At > max(after, since.At)
-		if isOne && (first == nil || c.Ended.At < first.Ended.At) {
-			first = c
+		if c.End == completed && !c.Savepoint && c.Ended.At > w.Overdue && c.Ended.At < end.At && l.state.isOther(c.Ended, w.Ref) {
+			end, ended = c.Ended, &c.ID
 		}
 	}
-	return first
+	if j.Over.At > w.Overdue && j.Over.At < end.At && l.state.isOther(j.Over, w.Ref) {
+		end, ended = j.Over, nil
+	}
+	if end.Log != 0 {
+		l.tellRecovered(w, end.At, ended)
+	}
 }
 
 // made returns an event that is made of a watch.

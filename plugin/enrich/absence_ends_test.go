@@ -397,3 +397,118 @@ func TestAbsence_savepointUnseen(t *testing.T) {
 	a.ticks(13 * time.Minute)
 	a.expect("11:23:00 overdue fef6 after 660000 ms, repeat 0, every 60000 ms observed, last 73")
 }
+
+// TestAbsence_standbyTwice: nor does it end what is overdue elsewhere, however often it
+// ends and begins.
+func TestAbsence_standbyTwice(t *testing.T) {
+	a, first := takenOver(t)
+	a.ticks(13 * time.Minute)
+	a.expect("10:23:10 overdue fef6 after 660000 ms, repeat 0, every 60000 ms observed, last ")
+	second := a.offset
+	a.file, a.offset = "/log/jobmanager.log", first
+	a.write("entrypoint.ClusterEntrypoint", "RECEIVED SIGNAL 15: SIGTERM. Shutting down as requested.")
+	a.wait(time.Second)
+	a.process()
+	a.read()
+	a.file, a.offset = "/log/jobmanager-2.log", second
+	a.ticks(20 * time.Minute)
+	a.expect("10:34:10 overdue fef6 after 1320000 ms, repeat 1, every 60000 ms observed, last ")
+}
+
+// TestAbsence_givenUp: a JobManager that gives a job up late ends its pending checkpoints, which
+// is no sign that the job is there.
+func TestAbsence_givenUp(t *testing.T) {
+	a := newAbsenceTest(t, "UTC")
+	a.started(12, time.Minute)
+	a.trigger(hangingJob, 13, "CHECKPOINT")
+	a.read()
+	a.wait(10 * time.Second)
+	first := a.offset
+	a.file, a.offset = "/log/jobmanager-2.log", 0
+	a.process()
+	a.jobState(hangingJob, "CREATED", "RUNNING")
+	a.read()
+	a.wait(20 * time.Second)
+	second := a.offset
+	a.file, a.offset = "/log/jobmanager.log", first
+	a.jobState(hangingJob, "RUNNING", "SUSPENDED")
+	a.read()
+	a.file, a.offset = "/log/jobmanager-2.log", second
+	a.ticks(13 * time.Minute)
+	a.expect("10:23:10 overdue fef6 after 660000 ms, repeat 0, every 60000 ms observed, last ")
+}
+
+// TestAbsence_nextFile: a job that goes on in the next file of a log has not left it.
+func TestAbsence_nextFile(t *testing.T) {
+	a := newAbsenceTest(t, "UTC")
+	a.teller.Complete = true
+	a.file = "/log/jobmanager.log.1"
+	a.started(12, time.Minute)
+	a.read()
+	a.file, a.offset = "/log/jobmanager.log", 0
+	a.wait(time.Minute)
+	a.trigger(hangingJob, 13, "CHECKPOINT")
+	a.wait(11 * time.Minute)
+	a.other()
+	a.read()
+	a.expect(hangs)
+}
+
+// TestAbsence_endsElsewhere: a job that has ended in a log that is read first.
+func TestAbsence_endsElsewhere(t *testing.T) {
+	a := newAbsenceTest(t, "UTC")
+	a.started(12, time.Minute)
+	a.read()
+	first := a.offset
+	a.wait(20 * time.Minute)
+	a.other()
+	lines := a.lines
+	a.lines = nil
+	a.file, a.offset = "/log/jobmanager-2.log", 0
+	a.process()
+	a.jobState(hangingJob, "CREATED", "RUNNING")
+	a.wait(time.Minute)
+	a.jobState(hangingJob, "RUNNING", "FINISHED")
+	a.read()
+	a.file = "/log/jobmanager.log"
+	a.chunk(first, lines)
+	a.expect(hangs, "10:33:00 recovered fef6 by  after 600000 ms")
+}
+
+// TestAbsence_manyRuns: when a job left a log is known, however often it restarts elsewhere.
+func TestAbsence_manyRuns(t *testing.T) {
+	a, first := takenOver(t)
+	for range 40 {
+		a.wait(2 * time.Minute)
+		a.jobState(hangingJob, "RUNNING", "RESTARTING")
+		a.wait(time.Second)
+		a.jobState(hangingJob, "RESTARTING", "RUNNING")
+	}
+	a.read()
+	a.file, a.offset = "/log/jobmanager.log", first
+	a.other()
+	a.read()
+	a.expect()
+}
+
+// TestAbsence_missingElsewhere: the end of a job ends what is overdue in the log that it has
+// left, though lines of its present one are missing.
+func TestAbsence_missingElsewhere(t *testing.T) {
+	a := hanging(t)
+	a.file, a.offset = "/log/jobmanager-2.log", 0
+	a.process()
+	a.jobState(hangingJob, "CREATED", "RUNNING")
+	a.read()
+	a.wait(time.Minute)
+	a.offset += 5000
+	a.other()
+	a.read()
+	a.wait(20 * time.Minute)
+	a.other()
+	a.read()
+	a.jobState(hangingJob, "RUNNING", "FINISHED")
+	a.read()
+	a.other()
+	a.read()
+	a.expect("10:46:00 recovered fef6 by  after 1380000 ms")
+}

@@ -164,7 +164,7 @@ func (a *absenceTest) tick() {
 			a.t.Errorf("asked for tag %q", tag)
 		}
 		return a.pending
-	}, Owner: func(string) {}, Exists: func(string) bool { return !a.removed }})
+	}, Owner: func(string) {}, Exists: func(string) (is, known bool) { return !a.removed, true }})
 	if err := pass.End(""); err != nil {
 		a.t.Fatal(err)
 	}

@@ -154,8 +154,8 @@ func (j *job) find(id int64) *checkpoint {
 // maxCheckpoints bounds the checkpoints of a job that are remembered one by one.
 const maxCheckpoints = 128
 
-// maxRuns bounds the lines that say that a job is RUNNING.
-const maxRuns = 16
+// maxRuns bounds the lines that say that a job is RUNNING, two of each log.
+const maxRuns = 32
 
 // zeroID is the job id that Flink gives to jobs in application mode with high
 // availability.
@@ -287,10 +287,37 @@ func (l *Log) jobChanged(e *parsers.Event, p place) {
 	if l.isLast(e) && j.Over.notAfter(p) {
 		j.Over = p
 	}
-	if to == "RUNNING" && !p.before(j.RunAt) && !slices.Contains(j.Runs, p) {
-		j.Runs = append(j.Runs[max(0, len(j.Runs)+1-maxRuns):], p)
+	if to == "RUNNING" && !p.before(j.RunAt) {
+		j.runs(p)
 	}
 	l.state.touch(j)
+}
+
+// runs notes a line that says that the job is RUNNING: the first and the last of each log.
+func (j *job) runs(p place) {
+	first, last := -1, -1
+	for i, q := range j.Runs {
+		if q.Log != p.Log {
+			continue
+		}
+		if first < 0 || q.before(j.Runs[first]) {
+			first = i
+		}
+		if last < 0 || j.Runs[last].before(q) {
+			last = i
+		}
+	}
+	switch {
+	case first == last: // none, or one
+		if first >= 0 && j.Runs[first] == p {
+			return
+		}
+		j.Runs = append(slices.Clone(j.Runs[max(0, len(j.Runs)+1-maxRuns):]), p)
+	case p.before(j.Runs[first]):
+		j.Runs[first] = p
+	case j.Runs[last].before(p):
+		j.Runs[last] = p
+	}
 }
 
 // end notes a line that says how the checkpoint ended.

@@ -1,6 +1,7 @@
 package enrich
 
 import (
+	"strings"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -27,6 +28,28 @@ type readFile struct {
 }
 
 func (f *readFile) size() int { return 200 + len(f.Tag) + len(f.Owner) + len(f.Spans)*24 }
+
+func (f *readFile) added(s *State) {
+	if key, name, ok := f.log(); ok {
+		s.logOf[hashName(key)] = name
+	}
+}
+
+func (f *readFile) gone(s *State) {
+	if key, _, ok := f.log(); ok {
+		delete(s.logOf, hashName(key))
+	}
+}
+
+// log returns the key of the file, and the name of its log.
+func (f *readFile) log() (key, name string, ok bool) {
+	_, rest, _ := strings.Cut(f.held.key, "/")
+	if _, key, ok = strings.Cut(rest, "/"); ok {
+		file, apart, _ := strings.Cut(key, "\x00")
+		name = logName(file) + apart
+	}
+	return key, name, ok
+}
 
 // reading is the reading of one file in a pass.
 type reading struct {

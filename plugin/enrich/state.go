@@ -31,6 +31,7 @@ type State struct {
 	tasks        map[string]*taskIndex    // attempts of TaskManagers, by their log
 	watches      map[string][]*watch      // by output and log, those that are not idle
 	watchesOfJob map[string][]*watch      // by output and job
+	logOf        map[uint64]string        // names of the logs of files, by the hash that places have
 	store        *store                   // nil in memory
 	lock         *os.File                 // of the store's directory
 	marks        map[string]bool          // of passes, that were not released
@@ -86,7 +87,7 @@ func NewState(maxBytes int) *State {
 	return &State{
 		maxBytes: maxBytes, boot: time.Now().UnixNano(),
 		facts: map[string]*held{}, stories: map[*checkpoint]struct{}{}, tasks: map[string]*taskIndex{}, marks: map[string]bool{},
-		watches: map[string][]*watch{}, watchesOfJob: map[string][]*watch{},
+		watches: map[string][]*watch{}, watchesOfJob: map[string][]*watch{}, logOf: map[uint64]string{},
 	}
 }
 

@@ -15,8 +15,8 @@ type Tick struct {
 	Pending func(tag string) bool
 	// Owner is told whose file the events are made of that come next.
 	Owner func(owner string)
-	// Exists reports whether there is a file of a name.
-	Exists func(file string) bool
+	// Exists reports whether there is a file of a name, as far as that is known.
+	Exists func(file string) (is, known bool)
 }
 
 // live is how late a line may be read of a file that is read as it is written.
@@ -44,7 +44,7 @@ func (p *Pass) Tick(t Tick) {
 				l.changed = p.sumStalls(l.facts, place{}, true, false) || l.changed
 			}
 			watches := l.watches()
-			isRemoved := len(watches) > 0 && p.isRemoved(f, key, t)
+			isRemoved := p.isRemoved(f, key, t, len(watches) > 0)
 			for _, w := range watches {
 				switch {
 				case w.File != key:
@@ -68,15 +68,19 @@ func (p *Pass) Tick(t Tick) {
 const maxAbsence = 5 * time.Minute
 
 // isRemoved reports whether the file that a key names was there at an earlier tick, and has
-// been gone for long.
-func (p *Pass) isRemoved(f *readFile, key string, t Tick) bool {
+// been gone for long. It is not looked for where nothing is watched.
+func (p *Pass) isRemoved(f *readFile, key string, t Tick, isWatched bool) bool {
 	name, _, _ := strings.Cut(key, "\x00")
 	seen, absent := f.Seen, f.Absent
-	switch {
-	case t.Exists(name):
-		f.Seen, f.Absent = true, 0
-	case f.Seen && f.Absent == 0:
-		f.Absent = t.At.UnixNano()
+	if !isWatched {
+		f.Absent = 0
+	} else if is, known := t.Exists(name); known {
+		switch {
+		case is:
+			f.Seen, f.Absent = true, 0
+		case f.Seen && f.Absent == 0:
+			f.Absent = t.At.UnixNano()
+		}
 	}
 	if f.Seen != seen || f.Absent != absent {
 		p.state.touch(f)

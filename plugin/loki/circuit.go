@@ -51,6 +51,15 @@ func (c *circuits) enter(tenant string) (probe, ok bool) {
 	return false, true
 }
 
+// release gives up a try that came to nothing.
+func (c *circuits) release(tenant string, probe bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if its := c.byTenant[tenant]; its != nil && probe {
+		its.probing = false
+	}
+}
+
 func (c *circuits) leave(tenant string, probe, reached bool) (changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

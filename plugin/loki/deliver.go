@@ -53,8 +53,12 @@ func (d *Delivery) Deliver(ctx context.Context, stored []byte) (err error) {
 	if !ok {
 		return ErrOpen
 	}
-	reached := false
-	defer func() { // after a panic as well
+	reached, ended := false, false
+	defer func() {
+		if !ended { // a bug, which tells nothing of Loki
+			d.circuits.release(tenant, probe)
+			return
+		}
 		switch changed := d.circuits.leave(tenant, probe, reached); {
 		case changed && reached:
 			d.Log.Info("loki is reachable again", "tenant", tenant)
@@ -64,13 +68,14 @@ func (d *Delivery) Deliver(ctx context.Context, stored []byte) (err error) {
 	}()
 	err = d.deliver(ctx, stored, body, tenant, probe)
 	var status *StatusError
+	ended = true
 	reached = err == nil || errors.Is(err, context.Canceled) || // the output is closed
-		errors.Is(err, errNotPutAway) || errors.As(err, &status) && !status.isTransient()
+		errors.Is(err, ErrNotPutAway) || errors.As(err, &status) && !status.isTransient()
 	return err
 }
 
-// errNotPutAway is that of a disk: Loki has answered.
-var errNotPutAway = errors.New("an entry that loki refuses can't be put away")
+// ErrNotPutAway is that of a disk: Loki has answered.
+var ErrNotPutAway = errors.New("an entry that loki refuses can't be put away")
 
 func (d *Delivery) deliver(ctx context.Context, stored, body []byte, tenant string, probe bool) error {
 	if d.settled.has(stored) {
@@ -171,7 +176,7 @@ func (s *settled) has(stored []byte) bool {
 // a shortened form besides.
 func (d *Delivery) bury(ctx context.Context, r *Request, refused *StatusError) error {
 	if err := d.Dead(fmt.Sprintf("%d %s", refused.Status, refused.Body), r); err != nil {
-		return fmt.Errorf("%w: %w", errNotPutAway, err)
+		return fmt.Errorf("%w: %w", ErrNotPutAway, err)
 	}
 	const shortLine = 4 << 10
 	e := r.Entries[0]

@@ -137,8 +137,11 @@ func (o *Output) Flush(tag string, chunk []byte, read func()) (result Result) {
 		switch failed := o.delivery.Deliver(ctx, request); {
 		case failed == nil:
 			o.kept.journal.Delivered(fingerprint, i)
-		case loki.IsAnswer(failed), errors.Is(failed, loki.ErrOpen): // which may be about this stream or tenant only
-			err = failed
+		case loki.IsAnswer(failed), errors.Is(failed, loki.ErrOpen), errors.Is(failed, loki.ErrNotPutAway):
+			// It may be about this stream or tenant only.
+			if err == nil || errors.Is(err, loki.ErrOpen) {
+				err = failed
+			}
 		default:
 			o.logRefusal(tag, failed)
 			return Retry

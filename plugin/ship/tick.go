@@ -54,25 +54,29 @@ type look struct {
 // begin begins a tick.
 func (l *look) begin() { l.until = time.Now().Add(maxLook) }
 
-// exists reports whether there is a file of a name. It says so as well while a file system
-// hangs, as one of a network can: that is not asked again until it has answered.
-func (l *look) exists(name string) bool {
+// exists reports whether there is a file of a name. That is not known while a file system
+// hangs, as one of a network can: it is not asked again until it has answered.
+func (l *look) exists(name string) (is, known bool) {
 	left := time.Until(l.until)
 	if left <= 0 || !l.busy.CompareAndSwap(false, true) {
-		return true
+		return false, false
 	}
 	there := make(chan bool, 1)
 	go func() {
-		defer l.busy.Store(false)
-		defer func() { _ = recover() }()
+		is := true
+		defer func() {
+			_ = recover()
+			l.busy.Store(false)
+			there <- is
+		}()
 		_, err := l.stat(name)
-		there <- !errors.Is(err, fs.ErrNotExist)
+		is = !errors.Is(err, fs.ErrNotExist)
 	}()
 	select {
 	case is := <-there:
-		return is
+		return is, true
 	case <-time.After(left):
-		return true
+		return false, false
 	}
 }
 

@@ -136,25 +136,28 @@ func TestLook(t *testing.T) {
 		return os.Stat(name)
 	}}
 	dir := t.TempDir()
+	expect := func(name string, wantIs, wantKnown bool) {
+		t.Helper()
+		if is, known := l.exists(name); is != wantIs || known != wantKnown {
+			t.Errorf("%s: %v, %v", name, is, known)
+		}
+	}
+	noFile := filepath.Join(dir, "no file")
+	for range 1000 {
+		l.begin()
+		expect(dir, true, true)
+		expect(noFile, false, true)
+	}
+	expect("/mnt/hangs", false, false)
+	expect(noFile, false, false)
 	l.begin()
-	if !l.exists(dir) || l.exists(filepath.Join(dir, "no file")) {
-		t.Error("wrong")
-	}
-	if !l.exists("/mnt/hangs") || !l.exists(filepath.Join(dir, "no file")) {
-		t.Error("gone, as a file system hangs")
-	}
-	l.begin()
-	if !l.exists(filepath.Join(dir, "no file")) {
-		t.Error("asked again while it hangs")
-	}
+	expect(noFile, false, false) // nor is it asked again while it hangs
 	close(hang)
 	for l.busy.Load() {
 		time.Sleep(time.Millisecond)
 	}
 	l.begin()
-	if l.exists(filepath.Join(dir, "no file")) {
-		t.Error("wrong once it does not hang any more")
-	}
+	expect(noFile, false, true)
 }
 
 // TestTick_noLine: a tick is no log line, whatever its record says.
