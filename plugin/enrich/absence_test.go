@@ -29,6 +29,7 @@ type absenceTest struct {
 	offset  int64
 	pending bool
 	removed bool
+	pod     string   // that the events are of
 	told    []string // what was made
 	id      int      // of the last checkpoint
 }
@@ -52,6 +53,9 @@ func (a *absenceTest) begin() {
 	}
 	a.source = parser.NewSource(func(e *parsers.Event) {
 		e.SetText(parsers.Cluster, []byte("prod"))
+		if a.pod != "" {
+			e.SetText(parsers.Pod, []byte(a.pod))
+		}
 		a.log.Event(e)
 	})
 	a.source.Lesson = func(e *parsers.Event) { a.log.Lesson(e) }
@@ -308,6 +312,19 @@ func TestAbsence_removed(t *testing.T) {
 	a.read()
 	a.ticks(13 * time.Minute)
 	a.expect("10:23:00 overdue fef6 after 660000 ms, repeat 0, every 60000 ms observed, last 12")
+}
+
+// TestAbsence_removedPod: the file also holds a log that watches nothing, the one of no pod.
+func TestAbsence_removedPod(t *testing.T) {
+	a := newAbsenceTest(t, "UTC")
+	a.pod = "jobmanager-0"
+	a.started(12, time.Minute)
+	a.read()
+	a.ticks(14 * time.Minute)
+	a.expect("10:23:00 overdue fef6 after 660000 ms, repeat 0, every 60000 ms observed, last 12")
+	a.removed = true
+	a.ticks(6 * time.Minute)
+	a.expect("10:32:00 recovered fef6 by  after 540000 ms")
 }
 
 // TestAbsence_tick: where the log says nothing, ticks tell the same, no more than a minute

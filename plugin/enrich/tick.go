@@ -36,6 +36,8 @@ func (p *Pass) Tick(t Tick) {
 		isLive := f.isLive()
 		at := place{Log: hashName(key), Gen: f.Gen, Pos: math.MaxInt64, At: t.At.Add(-live).UnixNano()}
 		p.tickStories(f, at, t.At, silent)
+		isWatched := slices.ContainsFunc(logs[key], func(l *Log) bool { return len(l.watches()) > 0 })
+		isRemoved := p.isRemoved(f, key, t, isWatched)
 		for _, l := range logs[key] {
 			switch {
 			case isLive:
@@ -43,9 +45,7 @@ func (p *Pass) Tick(t Tick) {
 			case silent >= storyTime:
 				l.changed = p.sumStalls(l.facts, place{}, true, false) || l.changed
 			}
-			watches := l.watches()
-			isRemoved := p.isRemoved(f, key, t, len(watches) > 0)
-			for _, w := range watches {
+			for _, w := range l.watches() {
 				switch {
 				case w.File != key:
 				case isRemoved:
